@@ -1,0 +1,1 @@
+__handbell__ = "sinks"
