@@ -51,27 +51,12 @@ class Namespaces:
         """Write the row where there is none yet, and check that the store is the one it knows.
 
         The enrollment boundary is kept from the first start on: a later, different setting does not move it.
-        Raises WrongStore, or SourceError where the store cannot say who it is.
+        Raises WrongStore, or another SourceError where the store cannot say who it is; the row is written also then.
         """
+        await self._write(namespace, source_type, None, enrolled_after)
         identity = await source.identity()
-        now = self._clock.now()
-        async with self._engine.begin() as connection:
-            values = {
-                "namespace": namespace,
-                "source_type": source_type,
-                "store_identity": identity,
-                "first_seen_at": now,
-                "enrolled_after": enrolled_after,
-                "sweep_due_at": now,
-                "head_due_at": now,
-            }
-            await connection.execute(insert_ignoring(connection, NAMESPACES), [values])
-            if identity is not None:
-                await connection.execute(
-                    update(NAMESPACES)
-                    .where(NAMESPACES.c.namespace == namespace, NAMESPACES.c.store_identity.is_(None))
-                    .values(store_identity=identity)
-                )
+        if identity is not None:
+            await self._write(namespace, source_type, identity, enrolled_after)
         remembered = await self.get(namespace)
         if identity is not None and remembered.store_identity != identity:
             raise WrongStore(
@@ -135,6 +120,28 @@ class Namespaces:
         """Make a full pass of every namespace due now: the stream showed a gap."""
         async with self._engine.begin() as connection:
             await connection.execute(update(NAMESPACES).values(sweep_due_at=self._clock.now()))
+
+    async def _write(
+        self, namespace: str, source_type: str, identity: str | None, enrolled_after: datetime | None
+    ) -> None:
+        now = self._clock.now()
+        async with self._engine.begin() as connection:
+            values = {
+                "namespace": namespace,
+                "source_type": source_type,
+                "store_identity": identity,
+                "first_seen_at": now,
+                "enrolled_after": enrolled_after,
+                "sweep_due_at": now,
+                "head_due_at": now,
+            }
+            await connection.execute(insert_ignoring(connection, NAMESPACES), [values])
+            if identity is not None:
+                await connection.execute(
+                    update(NAMESPACES)
+                    .where(NAMESPACES.c.namespace == namespace, NAMESPACES.c.store_identity.is_(None))
+                    .values(store_identity=identity)
+                )
 
     async def _select(self, where: Any) -> Sequence[Remembered]:
         columns = (
