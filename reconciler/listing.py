@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.database import READ_ONLY
@@ -67,7 +67,7 @@ async def find_notification(engine: AsyncEngine, attention_id: str, namespace: s
     return int(rows[0].id)
 
 
-def _listed(row: Row[Any]) -> dict[str, Any]:
+def _listed(row: Any) -> dict[str, Any]:
     return {
         "namespace": row.namespace,
         "attention_id": row.attention_id,
