@@ -1,9 +1,9 @@
 """The errors of the room everything stands on.
 
-    ConfigError                 one line for the user; exit code `exit_code`
-      SettingsError             the command line, the file or the environment is wrong (2)
-      SchemaError               the database is not migrated, or is newer than this code (2)
-      DependencyError           a database or server does not answer (1)
+ConfigError                 one line for the user; exit code `exit_code`
+  SettingsError             the command line, the file or the environment is wrong (2)
+  SchemaError               the database is not migrated, or is newer than this code (2)
+  DependencyError           a database or server does not answer (1)
 """
 
 

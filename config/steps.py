@@ -13,18 +13,18 @@ from enum import StrEnum
 class Step(StrEnum):
     """A point of the flow, named by what has just become true."""
 
-    RECEIVED = "received"                      # the consumer holds a batch of the stream, nothing is written
-    INBOX_COMMITTED = "inbox_committed"        # the hints are rows; the stream entries are still pending
-    REPLIED = "replied"                        # the emitters were answered and the entries acknowledged
-    SOURCE_ASKED = "source_asked"              # a refresh has the source's answer, nothing is written
-    APPLIED = "applied"                        # notification, history and outbox rows are committed
-    HINTS_PROCESSED = "hints_processed"        # the refreshed hints are marked as processed
-    SWEEP_PAGE = "sweep_page"                  # a page of a sweep is committed, its cursor too
-    SWEEP_FINISHED = "sweep_finished"          # the pass and its outcome are recorded
-    CLAIMED = "claimed"                        # deliveries are leased, nothing is sent
-    CONFIRMED = "confirmed"                    # the source was asked again before sending
-    SENT = "sent"                              # the provider has answered, the attempt is not recorded
-    ATTEMPT_RECORDED = "attempt_recorded"      # attempt and delivery status are committed
+    RECEIVED = "received"  # the consumer holds a batch of the stream, nothing is written
+    INBOX_COMMITTED = "inbox_committed"  # the hints are rows; the stream entries are still pending
+    REPLIED = "replied"  # the emitters were answered and the entries acknowledged
+    SOURCE_ASKED = "source_asked"  # a refresh has the source's answer, nothing is written
+    APPLIED = "applied"  # notification, history and outbox rows are committed
+    HINTS_PROCESSED = "hints_processed"  # the refreshed hints are marked as processed
+    SWEEP_PAGE = "sweep_page"  # a page of a sweep is committed, its cursor too
+    SWEEP_FINISHED = "sweep_finished"  # the pass and its outcome are recorded
+    CLAIMED = "claimed"  # deliveries are leased, nothing is sent
+    CONFIRMED = "confirmed"  # the source was asked again before sending
+    SENT = "sent"  # the provider has answered, the attempt is not recorded
+    ATTEMPT_RECORDED = "attempt_recorded"  # attempt and delivery status are committed
 
 
 StepHook = Callable[[Step], None]

@@ -1,7 +1,7 @@
 """The errors of the room where events get in.
 
-    InboxError
-      MalformedEntry            a stream entry is not a hint; kept as a dead letter
+InboxError
+  MalformedEntry            a stream entry is not a hint; kept as a dead letter
 """
 
 

@@ -36,7 +36,7 @@ INBOX_DEAD = Table(
     Column("stream_id", String(64), nullable=False),
     Column("reason", String(100), nullable=False),
     Column("raw", LargeBinary(), nullable=False),  # the entry's fields, cut at `MAX_RAW_BYTES`
-    Column("raw_bytes", ROW_ID, nullable=False),   # how long it was before the cut
+    Column("raw_bytes", ROW_ID, nullable=False),  # how long it was before the cut
     Column("digest", String(64), nullable=False),  # of the uncut fields: the same entry twice is one row
     Column("received_at", Instant(), nullable=False),
     UniqueConstraint("stream_id", "digest"),

@@ -1,0 +1,79 @@
+"""The async engine, set up so that SQLite and PostgreSQL keep the same promises.
+
+SQLite: WAL, `synchronous=FULL` (a committed row survives a power cut), foreign keys, a busy timeout, and
+`BEGIN IMMEDIATE` for every transaction that may write, so that two writers queue instead of failing half-way;
+a connection with the execution option `write=False` begins without taking the write lock.
+"""
+
+from pathlib import Path
+from sqlite3 import Connection as SqliteConnection
+from typing import Any
+
+from sqlalchemy import URL, Connection, event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from config.errors import SettingsError
+
+# How long a writer waits for another one's transaction before it is told that the database is locked.
+BUSY_TIMEOUT_SECONDS = 10
+
+READ_ONLY = {"write": False}
+
+_DRIVERS = {
+    "sqlite": "sqlite+aiosqlite",
+    "postgres": "postgresql+asyncpg",
+    "postgresql": "postgresql+asyncpg",
+}
+
+
+def database_url(text: str, *, relative_to: Path) -> URL:
+    """Turn a configured URL into one with our driver; relative SQLite paths count from `relative_to`.
+
+    Raises SettingsError, without repeating the URL (it may hold a password).
+    """
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise SettingsError("[database] url is not a URL: use sqlite:///FILE or postgresql://USER@HOST/NAME") from None
+    driver = _DRIVERS.get(url.get_backend_name())
+    if driver is None:
+        name = url.get_backend_name()
+        raise SettingsError(f"[database] url names {name!r}: only sqlite:/// and postgresql:// can be used")
+    url = url.set(drivername=driver)
+    if driver.startswith("sqlite"):
+        if not url.database or url.database == ":memory:":
+            raise SettingsError(
+                "[database] url names no file: notifications must survive a restart; use sqlite:///FILE"
+            )
+        url = url.set(database=str((relative_to / url.database).resolve()))
+    return url
+
+
+def create_engine(url: URL, *, pool_size: int = 5) -> AsyncEngine:
+    """Make the engine for `url` (of `database_url`); connects on first use, the caller disposes of it."""
+    if url.get_backend_name() != "sqlite":
+        return create_async_engine(url, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True)
+    engine = create_async_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None})
+    event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+    event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: DBAPIConnection | SqliteConnection, _entry: ConnectionPoolEntry | None) -> None:
+    cursor = connection.cursor()
+    for pragma in (
+        f"busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}",
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    options: dict[str, Any] = dict(connection.get_execution_options())
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("write", True) else "BEGIN")

@@ -1,0 +1,42 @@
+"""The errors of the room that knows what is true.
+
+ReconcilerError
+  SourceError               a source failed as a whole; what it could not show stays as it was
+    SourceUnavailable       it does not answer; may recover by itself
+    SourceRefused           it answers, but not to us: credentials or configuration must change
+    WrongStore              another store stands under this namespace's name than the one it knows
+  UnknownNamespace          a namespace without a source was named
+  AmbiguousAttention        an attention id exists in several namespaces
+"""
+
+
+class ReconcilerError(Exception):
+    """Something about what is true could not be found out."""
+
+
+class SourceError(ReconcilerError):
+    """A source failed as a whole; `reason` is a fixed word, never the runtime's own text."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class SourceUnavailable(SourceError):  # noqa: N818  # states a fact
+    """The source does not answer now; asked again later it may."""
+
+
+class SourceRefused(SourceError):  # noqa: N818  # states a fact
+    """The source answers but refuses: a person must change the configuration."""
+
+
+class WrongStore(SourceError):  # noqa: N818  # states a fact
+    """The store found under a namespace is not the one that the namespace remembers."""
+
+
+class UnknownNamespace(ReconcilerError):  # noqa: N818  # states a fact
+    """No configured source has this namespace."""
+
+
+class AmbiguousAttention(ReconcilerError):  # noqa: N818  # states a fact
+    """An attention id exists in more than one namespace; the caller must name one."""

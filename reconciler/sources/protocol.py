@@ -1,0 +1,115 @@
+"""What a source can do, as explicit types: scan, refresh a session, observe a reference, or none of them.
+
+The reconciler asks `isinstance(source, Scans)` and the like; a push-only source has none of the three.
+A conformance suite (tests/contract/sources) runs against every implementation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from reconciler.references import Observation, Reference
+
+
+class Incomplete(StrEnum):
+    """Why a pass of a source cannot count as complete (closed; stored and shown)."""
+
+    PENDING_ACTION_ISSUES = "pending_action_issues"
+    PAGE_TOO_LARGE = "page_too_large"
+    REPEATED_CURSOR = "repeated_cursor"
+    CURSOR_REFUSED = "cursor_refused"
+    STORE_ERROR = "store_error"
+    PAGE_BUDGET = "page_budget"
+    UNPROJECTABLE_ACTION = "unprojectable_action"
+    SESSION_NOT_FOUND = "session_not_found"
+    WRONG_STORE = "wrong_store"
+    HAS_MORE = "has_more"
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """A parent that waits on a child: navigation only, never a notification of its own."""
+
+    session_id: str
+    child_session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of what is pending now at the source.
+
+    `active` holds an observation (state active, with its request) for each projectable action that was not
+    withheld. `oldest_updated_at` lets a head pass stop; None where the page was empty or the source cannot say.
+    `next_cursor` is opaque and None at the end. `problems` makes the pass incomplete; nothing is settled by it.
+    """
+
+    active: Sequence[Observation]
+    next_cursor: str | None
+    problems: frozenset[Incomplete] = frozenset()
+    delegations: Sequence[Delegation] = ()
+    withheld: Sequence[Reference] = ()
+    unprojectable_count: int = 0
+    oldest_updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """Everything that is pending in one session now; `problems` empty means the view is complete."""
+
+    active: Sequence[Observation]
+    problems: frozenset[Incomplete] = frozenset()
+    delegations: Sequence[Delegation] = ()
+    withheld: Sequence[Reference] = ()
+
+
+class Source(Protocol):
+    """What every source has."""
+
+    async def identity(self) -> str | None:
+        """Return the store's own identity, None where the source has none; raises SourceError."""
+        ...
+
+    async def check(self) -> None:
+        """Raise SourceError (one line) unless the source can be used as configured."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything; safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class Scans(Protocol):
+    """A source whose pending actions can be paged through, newest change first."""
+
+    async def page(self, cursor: str | None, *, limit: int, known: "Known") -> Page:
+        """Return one page with unchanged filters; raises SourceUnavailable or SourceRefused."""
+        ...
+
+
+@runtime_checkable
+class RefreshesSessions(Protocol):
+    """A source that can show what is pending in one session."""
+
+    async def session(self, session_id: str, *, known: "Known") -> SessionView:
+        """Return what is pending in the session now; raises SourceUnavailable or SourceRefused."""
+        ...
+
+
+@runtime_checkable
+class Observes(Protocol):
+    """A source that can be asked about one exact reference."""
+
+    async def observe(self, reference: Reference) -> Observation:
+        """Return what is true of the reference now; an outage is `unavailable`, never an exception."""
+        ...
+
+
+class Known(Protocol):
+    """Which attention ids are already enrolled: the withheld check is made only for rows not seen before."""
+
+    async def enrolled(self, attention_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of `attention_ids` that have a notification in the source's namespace."""
+        ...
