@@ -67,13 +67,16 @@ class Admission:
         return Admitted(tuple(active), tuple(withheld))
 
     async def delegations(self, rows: Sequence[DelegationRow]) -> tuple[Delegation, ...]:
-        """Return the navigation requests: all, or (with a scope) those of enrolled sessions."""
-        scope = self.options.scope
-        if scope is None:
-            return tuple(row.delegation for row in rows)
+        """Return the navigation requests of sessions that are not withheld and (with a scope) are in it."""
         found = []
         for row in rows:
-            if await self._in_scope(scope, row.delegation.session_id, row.agent_name, row.parent_session_id):
+            parent = await self._load(row.delegation.session_id)
+            if parent is None or is_withheld(parent.metadata):
+                continue
+            scope = self.options.scope
+            if scope is None:
+                found.append(row.delegation)
+            elif await self._in_scope(scope, parent.id, row.agent_name, row.parent_session_id):
                 child = await self._load(row.delegation.child_session_id)
                 is_authorized = child is not None and child.agent_name in scope.child_agents
                 found.append(replace(row.delegation, is_child_enrolled=is_authorized))
