@@ -25,12 +25,12 @@ from reconciler.sweep import Mode, Sweeper
 log = structlog.get_logger()
 
 TICK_QUEUE = "handbell:arq:ticks"
-PASS_QUEUE = "handbell:arq:passes"
+SWEEP_QUEUE = "handbell:arq:sweeps"
 TICK_EVERY_SECONDS = 2
 TICK_TIMEOUT = timedelta(seconds=10)
 
 # arq's lock of a job lasts as long as the longest timeout of its queue: hence a queue of its own for passes.
-PASS_TIMEOUT = timedelta(minutes=10)
+SWEEP_TIMEOUT = timedelta(minutes=10)
 
 _POLL_SECONDS = 0.25
 _HEALTH_EVERY_SECONDS = 10
@@ -121,7 +121,7 @@ def tick_worker(redis: ArqRedis, chores: Chores) -> Worker:
 
 def pass_worker(redis: ArqRedis, chores: Chores) -> Worker:
     """Make the worker that runs passes and housekeeping."""
-    return _worker(redis, chores, PASS_QUEUE, functions=[sweep, housekeep], cron_jobs=None, timeout=PASS_TIMEOUT)
+    return _worker(redis, chores, SWEEP_QUEUE, functions=[sweep, housekeep], cron_jobs=None, timeout=SWEEP_TIMEOUT)
 
 
 def _worker(
@@ -148,7 +148,7 @@ def _worker(
 
 
 async def _enqueue(redis: ArqRedis, function: str, job_id: str, arguments: list[Any]) -> None:
-    await redis.enqueue_job(function, *arguments, _job_id=job_id, _queue_name=PASS_QUEUE)
+    await redis.enqueue_job(function, *arguments, _job_id=job_id, _queue_name=SWEEP_QUEUE)
 
 
 async def _nothing(_ctx: dict[str, Any]) -> None:
