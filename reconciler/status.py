@@ -41,7 +41,7 @@ async def read_status(engine: AsyncEngine, configured: SourceBook, destinations:
 
 async def _by_word(connection: AsyncConnection, column: Any, words: Any) -> dict[str, int]:
     rows = await connection.execute(select(column, func.count()).group_by(column))
-    counted = {word: count for word, count in rows}
+    counted = {row[0]: row[1] for row in rows}
     return {word.value: counted.get(word.value, 0) for word in words}
 
 
@@ -125,7 +125,7 @@ async def _notices(connection: AsyncConnection) -> list[dict[str, Any]]:
 
 
 async def _counts(connection: AsyncConnection, statement: Select[Any]) -> dict[str, int]:
-    return {key: count for key, count in await connection.execute(statement)}
+    return {row[0]: row[1] for row in await connection.execute(statement)}
 
 
 def _text(instant: Any) -> str | None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from cayu.events import Event
 
-from tests.support.cayu_runtime import SECRET_MARK
+from worker.scripted.runtime import SECRET_MARK
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
