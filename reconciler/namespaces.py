@@ -14,9 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
 from config.database import READ_ONLY
+from config.statements import insert_ignoring
 from reconciler.errors import UnknownNamespace, WrongStore
 from reconciler.sources.protocol import Incomplete, Source
-from reconciler.statements import insert_ignoring
 from reconciler.tables import AUDIT, NAMESPACES
 
 
