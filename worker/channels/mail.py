@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP, Policy
+from email.policy import SMTP
 
 from reconciler.states import AttentionState
 from worker.channels import templates, text
@@ -20,7 +20,7 @@ MAX_SUBJECT_UNITS = 150
 # The opening and the latest ones: enough for every mail program, and the header stays short.
 MAX_REFERENCES = 20
 
-_POLICY: Policy[EmailMessage] = SMTP.clone(max_line_length=LINE_CHARS)
+_POLICY = SMTP.clone(max_line_length=LINE_CHARS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """A mail server on loopback that keeps what it is given and fails on order (needs aiosmtpd: extra `demo`)."""
 
 import asyncio
+import logging
 import ssl
+import warnings
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -85,6 +87,7 @@ class FakeSmtp:
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
+        logging.getLogger("mail.log").setLevel(logging.ERROR)  # it warns of what a fake does on purpose
         context = self._context if self._is_tls_from_start else None
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._protocol, self.host, self.port, ssl=context)
@@ -129,17 +132,19 @@ class FakeSmtp:
             return AuthResult(success=given == self._login)
 
         is_upgradable = self._context is not None and not self._is_tls_from_start
-        protocol = SMTP(
-            _Handler(self),
-            hostname="localhost",
-            ident="fake",
-            tls_context=self._context if is_upgradable else None,
-            require_starttls=is_upgradable,
-            auth_required=self._login is not None,
-            auth_require_tls=is_upgradable,
-            authenticator=authenticate if self._login else None,
-            loop=asyncio.get_running_loop(),
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a login without STARTTLS is meant so: TLS began before it
+            protocol = SMTP(
+                _Handler(self),
+                hostname="localhost",
+                ident="fake",
+                tls_context=self._context if is_upgradable else None,
+                require_starttls=is_upgradable,
+                auth_required=self._login is not None,
+                auth_require_tls=is_upgradable,
+                authenticator=authenticate if self._login else None,
+                loop=asyncio.get_running_loop(),
+            )
         self.connections += 1
         self._protocols.add(protocol)
         return protocol
