@@ -30,10 +30,14 @@ class Incomplete(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """A parent that waits on a child: navigation only, never a notification of its own."""
+    """A parent that waits on a child: navigation only, never a notification of its own.
+
+    `is_child_enrolled` is False where a scope leaves the child out: then only an operator can be shown the way.
+    """
 
     session_id: str
     child_session_id: str
+    is_child_enrolled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
