@@ -66,9 +66,7 @@ class HandoffStore:
             await connection.execute(
                 insert_ignoring(connection, HANDOFF_SCANS).values(namespace=self._namespace, changed_at=now)
             )
-            await connection.execute(
-                update(HANDOFF_SCANS).where(columns.namespace == self._namespace).values(values)
-            )
+            await connection.execute(update(HANDOFF_SCANS).where(columns.namespace == self._namespace).values(values))
 
     async def keep_report(self, report: Report) -> None:
         """Append a report, and let go of the oldest."""
@@ -122,9 +120,7 @@ class HandoffStore:
             return {}
         rank = (
             func.row_number()
-            .over(
-                partition_by=NOTIFICATIONS.c.session_id, order_by=(NOTIFICATIONS.c.observed_at, NOTIFICATIONS.c.id)
-            )
+            .over(partition_by=NOTIFICATIONS.c.session_id, order_by=(NOTIFICATIONS.c.observed_at, NOTIFICATIONS.c.id))
             .label("rank")
         )
         ranked = (
