@@ -14,17 +14,17 @@ from typing import Any, TextIO
 
 import structlog
 from redis.asyncio import Redis
+from sinks.consumer import Consumer
+from sinks.incidents import Incidents
 
 from config.clock import Clock, SystemClock
 from config.errors import SettingsError
 from config.loading import Configuration
 from config.steps import StepHook, ignore_step
-from reconciler.errors import SourceError, SourceRefused, SourceUnavailable, WrongStore
+from reconciler.errors import SourceError, SourceMissing, SourceRefused, WrongStore
 from reconciler.leases import Leases
 from reconciler.refresh import Refresher
 from reconciler.sweep import Sweeper
-from sinks.consumer import Consumer
-from sinks.incidents import Incidents
 from worker.app import Core, open_core, retention
 from worker.bells import Bell, Stage
 from worker.consumer_name import consumer_name
@@ -94,17 +94,21 @@ async def started(
     clock: Clock | None = None,
     on_step: StepHook = ignore_step,
     console: TextIO | None = None,
+    redis: RedisServer | None = None,
 ) -> AsyncIterator[Running]:
-    """Open everything that the roles need and check it; the tasks begin with `Running.run`."""
+    """Open everything that the roles need and check it; the tasks begin with `Running.run`.
+
+    `redis` is a server that the caller has opened already.
+    """
     clock = clock or SystemClock()
     if roles != ALL_ROLES:
         _require_servers(configuration, roles)
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(open_redis(configuration))
-        redis = Redis.from_url(server.url)
-        stack.push_async_callback(redis.aclose)
-        refresh_bell = Bell(Stage.REFRESH, clock, redis)
-        delivery_bell = Bell(Stage.DELIVERY, clock, redis)
+        server = redis or await stack.enter_async_context(open_redis(configuration))
+        client = Redis.from_url(server.url)
+        stack.push_async_callback(client.aclose)
+        refresh_bell = Bell(Stage.REFRESH, clock, client)
+        delivery_bell = Bell(Stage.DELIVERY, clock, client)
         stack.push_async_callback(refresh_bell.close)
         stack.push_async_callback(delivery_bell.close)
         core = await stack.enter_async_context(
@@ -120,7 +124,7 @@ async def started(
         tasks: list[Task] = []
         if Role.SINK in roles:
             name = stack.enter_context(consumer_name(configuration.state_dir))
-            tasks += _sink_tasks(core, redis, name, refresh_bell)
+            tasks += _sink_tasks(core, client, name, refresh_bell)
         if Role.WORK in roles:
             await _check_sources(core)
             tasks += _work_tasks(core, server, refresh_bell, delivery_bell)
@@ -176,12 +180,8 @@ async def _check_sources(core: Core) -> None:
     for namespace in core.book.namespaces:
         try:
             await core.book.recheck(namespace)
-        except (SourceRefused, WrongStore):
+        except (SourceMissing, SourceRefused, WrongStore):
             raise
-        except SourceUnavailable as error:
-            if error.reason == STORE_MISSING:
-                raise
-            log.warning("source.unavailable", namespace=namespace, reason=error.reason)
         except SourceError as error:
             log.warning("source.unavailable", namespace=namespace, reason=error.reason)
     await core.namespaces.want_full()
@@ -193,4 +193,6 @@ def _require_servers(configuration: Configuration, roles: frozenset[Role]) -> No
     if configuration.settings.redis.url is None:
         raise SettingsError(f"[redis] url is not set: {names} shares its Redis with other processes, name it there")
     if configuration.settings.database.url is None:
-        raise SettingsError(f"[database] url is not set: {names} shares its database with other processes, name it there")
+        raise SettingsError(
+            f"[database] url is not set: {names} shares its database with other processes, name it there"
+        )
