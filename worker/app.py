@@ -21,7 +21,8 @@ from config.clock import Clock, SystemClock
 from config.database import create_engine
 from config.loading import Configuration
 from config.migrate import migrate, require_current
-from config.settings import RouteSettings, Settings, SourceSettings
+from config.route_settings import RouteSettings
+from config.settings import Settings, SourceSettings
 from config.steps import StepHook, ignore_step
 from reconciler.namespaces import Namespaces
 from reconciler.notifications import Notifications, Routing

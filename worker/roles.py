@@ -104,7 +104,7 @@ async def started(
     if roles != ALL_ROLES:
         _require_servers(configuration, roles)
     async with AsyncExitStack() as stack:
-        server = redis or await stack.enter_async_context(open_redis(configuration))
+        server = redis if redis is not None else await stack.enter_async_context(open_redis(configuration))
         client = Redis.from_url(server.url)
         stack.push_async_callback(client.aclose)
         refresh_bell = Bell(Stage.REFRESH, clock, client)

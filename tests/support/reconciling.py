@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sinks.inbox import Inbox
 from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -19,6 +18,7 @@ from reconciler.source_book import Entry, SourceBook
 from reconciler.sweep import Sweeper
 from reconciler.tables import DELIVERIES, HISTORY, NOTIFICATIONS, SWEEPS
 from sinks.emit.hint import Hint
+from sinks.inbox import Inbox
 from tests.support.scripted_source import BEGINNING, ScriptedSource
 
 NAMESPACE = "prod"
@@ -88,6 +88,6 @@ class Reconciling:
 
 
 @pytest.fixture
-def reconciling(database_engine: AsyncEngine) -> Reconciling:
+def reconciling(engine: AsyncEngine) -> Reconciling:
     """Return a reconciler on SQLite, and on PostgreSQL."""
-    return Reconciling(database_engine)
+    return Reconciling(engine)
