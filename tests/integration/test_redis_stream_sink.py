@@ -15,9 +15,9 @@ from sinks.emit.names import CONSUMER_KEY, STREAM
 from sinks.emit.redis_stream import RedisStreamSink
 from sinks.emit.wakeup import FOLLOW_UP_EVENTS, WAKE_UP_EVENTS
 from tests.support.answering import answering
-from worker.scripted.runtime import SECRET_MARK, close_store, make_app, open_store, pause
 from tests.support.events import make_event
 from tests.support.valkey import ValkeyServer
+from worker.scripted.runtime import SECRET_MARK, close_store, make_app, open_store, pause
 
 TIMEOUT = 0.25
 
