@@ -12,7 +12,7 @@ from config.database import READ_ONLY
 from reconciler.enrolled import REFERENCE_COLUMNS, Enrolled, enrolled_from
 from reconciler.handoff_tables import HANDOFF_REPORTS, HANDOFF_SCANS
 from reconciler.references import Observation
-from reconciler.statements import insert_ignoring
+from config.statements import insert_ignoring
 from reconciler.states import OPEN_STATES
 from reconciler.tables import NOTIFICATIONS
 
@@ -66,9 +66,7 @@ class HandoffStore:
             await connection.execute(
                 insert_ignoring(connection, HANDOFF_SCANS).values(namespace=self._namespace, changed_at=now)
             )
-            await connection.execute(
-                update(HANDOFF_SCANS).where(columns.namespace == self._namespace).values(values)
-            )
+            await connection.execute(update(HANDOFF_SCANS).where(columns.namespace == self._namespace).values(values))
 
     async def keep_report(self, report: Report) -> None:
         """Append a report, and let go of the oldest."""
@@ -114,7 +112,7 @@ class HandoffStore:
             statement = statement.where(NOTIFICATIONS.c.session_id == session_id)
         async with self._engine.connect() as connection:
             connection = await connection.execution_options(**READ_ONLY)
-            return [enrolled_from(row) for row in await connection.execute(statement)]
+            return [enrolled_from(row) for row in (await connection.execute(statement)).all()]
 
     async def open_in_sessions(self, session_ids: Sequence[str], *, limit: int) -> Mapping[str, Sequence[Enrolled]]:
         """Return for each session at most `limit` open requests, those first that were heard of longest ago."""
@@ -122,9 +120,7 @@ class HandoffStore:
             return {}
         rank = (
             func.row_number()
-            .over(
-                partition_by=NOTIFICATIONS.c.session_id, order_by=(NOTIFICATIONS.c.observed_at, NOTIFICATIONS.c.id)
-            )
+            .over(partition_by=NOTIFICATIONS.c.session_id, order_by=(NOTIFICATIONS.c.observed_at, NOTIFICATIONS.c.id))
             .label("rank")
         )
         ranked = (

@@ -1,4 +1,4 @@
-"""The HTTP side of the handoff: who may speak for a namespace, within which bounds, and what each answer's status is."""
+"""The HTTP side of the handoff: who may speak for a namespace, within which bounds, and with which status it ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -86,7 +86,9 @@ class HandoffRoutes:
             async with asyncio.timeout(self._limits.answer_within.total_seconds()):
                 return JSONResponse(await work(point, request))
         except Refused as refused:
-            return refusal(refused.code, refused.message, closes=refused.code in (Code.BODY_TOO_LARGE, Code.BODY_TOO_SLOW))
+            return refusal(
+                refused.code, refused.message, closes=refused.code in (Code.BODY_TOO_LARGE, Code.BODY_TOO_SLOW)
+            )
         except TimeoutError:
             return refusal(Code.TIMED_OUT, "the answer took too long; it may have been accepted, send it again")
         except (SQLAlchemyError, OSError) as error:

@@ -23,7 +23,11 @@ def handoff_schema() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Handbell: cayu.human-attention-handoff/v1", "version": __version__},
         "paths": {
-            "/handoff/{namespace}/state": {"get": _operation("state", _object(scan_cursor=_nullable(_text()), reconcile_interval_seconds=_number()))},
+            "/handoff/{namespace}/state": {
+                "get": _operation(
+                    "state", _object(scan_cursor=_nullable(_text()), reconcile_interval_seconds=_number())
+                )
+            },
             "/handoff/{namespace}/references": {
                 "get": _operation(
                     "references",

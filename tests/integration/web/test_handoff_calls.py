@@ -277,7 +277,17 @@ async def test_what_is_not_json_is_refused_with_json(sqlite_engine: AsyncEngine,
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=0", "limit=201", "limit=x", "after=zzz", "after=-1", "session_id=", "session_id=%00", "x=1", "limit=1&limit=2"],
+    [
+        "limit=0",
+        "limit=201",
+        "limit=x",
+        "after=zzz",
+        "after=-1",
+        "session_id=",
+        "session_id=%00",
+        "x=1",
+        "limit=1&limit=2",
+    ],
 )
 async def test_wrong_query_is_refused(sqlite_engine: AsyncEngine, query: str) -> None:
     app = handoff_app({"prod": point(sqlite_engine, "prod")})
