@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import Select, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.database import READ_ONLY
@@ -98,7 +99,7 @@ class HandoffStore:
 
     async def open_references(self, after_id: int, *, session_id: str | None, limit: int) -> Sequence[Enrolled]:
         """Return open requests behind `after_id` in the order of their ids, of one session where it is named."""
-        statement = (
+        statement: Select[Any] = (
             select(*REFERENCE_COLUMNS)
             .where(
                 NOTIFICATIONS.c.namespace == self._namespace,

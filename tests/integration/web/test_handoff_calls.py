@@ -12,7 +12,6 @@ from reconciler.handoff_tables import HANDOFF_REPORTS
 from reconciler.reasons import DeliveryStatus
 from reconciler.tables import DELIVERIES, HISTORY, NOTIFICATIONS
 from tests.support.handoff import (
-    PROTOCOL,
     active,
     body,
     complete,
@@ -22,6 +21,7 @@ from tests.support.handoff import (
     sender,
     verified,
 )
+from worker.web.models import PROTOCOL
 
 
 async def rows(engine: AsyncEngine, namespace: str = "prod") -> dict[str, Any]:
