@@ -1,4 +1,4 @@
-"""The HTTP side of the handoff: who may speak for a namespace, within which bounds, and what each answer's status is."""
+"""The HTTP side of the handoff: who may speak for a namespace, within which bounds, and with which status it ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
