@@ -5,4 +5,5 @@ pytest_plugins = [
     "tests.support.postgres",
     "tests.support.databases",
     "tests.support.valkey",
+    "tests.support.reconciling",
 ]
