@@ -2,8 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -14,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from config.errors import SettingsError
 from config.option_errors import known_keys, option_error
 from config.secret_files import read_secret_files, secret_file_keys
+from worker.channels.destination import Destination
 from worker.channels.option_fields import Rate
 from worker.channels.protocol import Channel
 from worker.channels.services import ChannelType, Services, Tables
@@ -50,17 +49,6 @@ class CommonOptions(BaseModel):
         description='The most messages in a time: "1/s", "20/m", "100/h" or "unlimited". '
         'Default: the type\'s own limit ("1/s" for the Slack types), else unlimited.',
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """One configured destination: its channel, who stands in for it, the least time between two messages."""
-
-    name: str
-    type: str
-    channel: Channel
-    fallback: tuple[str, ...]
-    throttle: timedelta | None
 
 
 def channel_type(name: str, *, plug_ins: Iterable[EntryPoint] | None = None) -> ChannelType:
