@@ -13,6 +13,8 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
 _RATE = re.compile(r"([1-9]\d{0,5})/(s|m|h)", re.ASCII)
 
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+
 UNLIMITED = "unlimited"
 
 
@@ -48,8 +50,17 @@ def check_secret_url(value: SecretStr) -> SecretStr:
     return value
 
 
+def check_api_url(value: str) -> str:
+    """Return an API's address with a slash at the end; a token goes there, so only this machine may do without TLS."""
+    url = URL(check_secret_url(SecretStr(value)).get_secret_value())
+    if url.scheme != "https" and url.host not in _THIS_MACHINE:
+        raise ValueError("must be https://, for the token is sent there")
+    return value if value.endswith("/") else value + "/"
+
+
 Rate = Annotated[timedelta, BeforeValidator(parse_rate)]
 SecretUrl = Annotated[SecretStr, AfterValidator(check_secret_url)]
+ApiUrl = Annotated[str, AfterValidator(check_api_url)]
 Template = Annotated[str, AfterValidator(check_template)]
 Timeout = Annotated[
     timedelta, BeforeValidator(parse_duration), Field(ge=timedelta(milliseconds=50), le=timedelta(seconds=60))

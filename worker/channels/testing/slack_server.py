@@ -4,6 +4,7 @@ import json
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, Self
 
 from aiohttp import web
@@ -62,6 +63,7 @@ class FakeSlack:
         self.calls: list[str] = []
         self.archived: set[str] = set()
         self.is_revoked = False
+        self._counter = count()
         self._clock = clock or SystemClock()
         self._server = LoopbackHttp(self._handle)
 
@@ -134,7 +136,7 @@ class FakeSlack:
             problem = "thread_not_found"
         if problem:
             return _json(error=problem)
-        moment = int(self._clock.now().timestamp() * 1_000_000) + len(self.messages)
+        moment = int(self._clock.now().timestamp() * 1_000_000) + next(self._counter)
         ts = f"{moment // 1_000_000}.{moment % 1_000_000:06}"
         self.messages[ts] = SlackMessage(
             channel=arguments["channel"],
