@@ -41,7 +41,7 @@ def check_address(value: str) -> str:
 def check_sender(value: str) -> str:
     """Return a sender, `agents@example.com` or `Agents <agents@example.com>`; raises ValueError otherwise."""
     name, address = parseaddr(value)
-    if any(ord(char) < 32 for char in value) or ("<" in value and not name):
+    if "=?" in value or any(ord(char) < 32 for char in value) or ("<" in value and not name):
         raise ValueError('must be a mail address, or "Name <address>"')
     check_address(address if name else value)
     return value
