@@ -29,7 +29,8 @@ from reconciler.routes import Match, Route, Target, default_routes
 from reconciler.source_book import Entry, SourceBook
 from reconciler.sources.registry import build_source, source_options
 from reconciler.sources.services import SourceServices
-from worker.channels.registry import Destination, build_destinations
+from worker.channels.destination import Destination
+from worker.channels.registry import build_destinations
 from worker.channels.services import Services
 from worker.housekeeping import Keep, Retention
 

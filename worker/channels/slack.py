@@ -56,22 +56,18 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     token: SecretStr = Field(
-        min_length=1, description="The app's bot token (xoxb-...), with the scopes that the guide names. Required."
+        min_length=1, description="The app's bot token (xoxb-...), with the scopes that the guide names."
     )
     channel: ChannelId = Field(
-        description="The channel's id, such as C0123456789 (not its name: names change, and history needs the id). "
-        "Required."
+        description="The channel's id, such as C0123456789 (not its name: names change, and history needs the id)."
     )
-    api_url: ApiUrl = Field(
-        default="https://slack.com/api/", description='Where the Web API is. Default: "https://slack.com/api/".'
-    )
+    api_url: ApiUrl = Field(default="https://slack.com/api/", description="Where the Web API is.")
     broadcast_reminders: bool = Field(
-        default=False, description="Whether a reminder in the thread is shown in the channel too. Default: false."
+        default=False, description="Whether a reminder in the thread is shown in the channel too."
     )
     timeout: Timeout = Field(
         default=timedelta(seconds=10),
-        description='How long to wait for an answer, from "50ms" to "60s"; after it the message is looked for. '
-        'Default: "10s".',
+        description='How long to wait for an answer, at most 60s; after it the message is looked for. Default: "10s".',
     )
     template: Template | None = Field(
         default=None,

@@ -34,10 +34,10 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    url: SecretUrl = Field(description="The webhook's URL (https://hooks.slack.com/services/...), a secret. Required.")
+    url: SecretUrl = Field(description="The webhook's URL (https://hooks.slack.com/services/...), a secret.")
     timeout: Timeout = Field(
         default=timedelta(seconds=10),
-        description='How long to wait for an answer, from "50ms" to "60s"; after it the message becomes a dead letter. '
+        description="How long to wait for an answer, at most 60s; after it the message becomes a dead letter. "
         'Default: "10s".',
     )
     template: Template | None = Field(

@@ -50,20 +50,20 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    url: SecretUrl = Field(description="Where to post, http:// or https://; treated as a secret. Required.")
+    url: SecretUrl = Field(description="Where to post, http:// or https://; treated as a secret.")
     secrets: list[SigningSecret] = Field(
         min_length=1,
         description='Signing secrets, "whsec_" and base64; each event is signed with all of them, so that one can '
-        "be exchanged without a gap. Required.",
+        "be exchanged without a gap.",
     )
     allow_private: bool = Field(
         default=False,
-        description="Whether the URL may lead to private, loopback or link-local addresses. Default: false.",
+        description="Whether the URL may lead to private, loopback or link-local addresses.",
     )
     timeout: Timeout = Field(
         default=timedelta(seconds=10),
-        description='How long to wait for the answer in all, from "50ms" to "60s"; a further try under the same id '
-        'follows where none came. Default: "10s".',
+        description="How long to wait for the answer in all, at most 60s; a further try under the same id "
+        "follows where none came.",
     )
 
 

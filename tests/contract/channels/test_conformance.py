@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from io import StringIO
 
@@ -10,7 +11,7 @@ import pytest
 
 from config.clock import FrozenClock
 from worker.channels.protocol import Channel
-from worker.channels.registry import BUILT_IN, build_destinations
+from worker.channels.registry import CHANNEL_TYPES, build_destinations
 from worker.channels.services import Services
 from worker.channels.testing import http_server, samples, slack_server
 from worker.channels.testing.conformance import CHECKS, Subject
@@ -25,6 +26,7 @@ from worker.channels.testing.smtp_server import (
 )
 from worker.channels.testing.webhook_server import SECRET, FakeWebhook
 
+TIMEOUT = timedelta(milliseconds=300)
 HTTP_FAULTS = (
     http_server.answer(429, retry_after="2"),
     http_server.answer(500, "x"),
@@ -61,7 +63,7 @@ async def email() -> AsyncIterator[Subject]:
             "password": "p4ssw0rd",
             "from": "Agents <agents@example.com>",
             "to": ["oncall@example.com", "lead@example.com"],
-            "timeout": "300ms",
+            "timeout": TIMEOUT,
         }
         faults = (
             DROP_AFTER_DATA,
@@ -102,7 +104,13 @@ async def slack() -> AsyncIterator[Subject]:
     clock = FrozenClock(samples.NOW)
     services = Services(clock=clock)
     async with FakeSlack(clock=clock) as server:
-        table = {"type": "slack", "token": TOKEN, "channel": CHANNEL, "api_url": server.url, "timeout": "300ms"}
+        table = {
+            "type": "slack",
+            "token": TOKEN,
+            "channel": CHANNEL,
+            "api_url": server.url,
+            "timeout": TIMEOUT,
+        }
         errors = ("is_archived", "token_revoked", "ratelimited", "fatal_error", "new_word")
         faults = [*HTTP_FAULTS, *map(slack_server.slack_error, errors)]
         yield Subject(
@@ -119,7 +127,7 @@ async def slack() -> AsyncIterator[Subject]:
 async def slack_webhook() -> AsyncIterator[Subject]:
     services = Services(clock=FrozenClock(samples.NOW))
     async with FakeSlack() as server:
-        table = {"type": "slack-webhook", "url": server.hook_url, "timeout": "300ms"}
+        table = {"type": "slack-webhook", "url": server.hook_url, "timeout": TIMEOUT}
         yield Subject(
             build(table, services),
             lambda: json.dumps(server.hooked, ensure_ascii=False),
@@ -140,7 +148,7 @@ async def webhook() -> AsyncIterator[Subject]:
             "url": server.url,
             "secrets": [SECRET],
             "allow_private": True,
-            "timeout": "300ms",
+            "timeout": TIMEOUT,
         }
         yield Subject(
             build(table, services),
@@ -162,7 +170,7 @@ SUBJECTS = {
 
 
 def test_every_built_in_channel_is_a_subject() -> None:
-    assert SUBJECTS.keys() == BUILT_IN.keys()
+    assert SUBJECTS.keys() == CHANNEL_TYPES.built_in.keys()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
