@@ -26,7 +26,8 @@ from config.steps import StepHook, ignore_step
 from reconciler.confirm import Confirmer
 from reconciler.namespaces import Namespaces
 from reconciler.notifications import Notifications, Routing
-from reconciler.routes import Match, Route, Target, default_routes
+from reconciler.overdue import OverdueNotices
+from reconciler.routes import Match, Route, default_routes
 from reconciler.source_book import Entry, SourceBook
 from reconciler.sources.registry import build_source, source_options
 from reconciler.sources.services import SourceServices
@@ -39,6 +40,7 @@ from worker.delivery.backoff import BackOff
 from worker.delivery.engine import DeliveryEngine
 from worker.delivery.limits import Limits
 from worker.delivery.messages import Links
+from worker.delivery.tools import target_of
 from worker.housekeeping import Keep, Retention
 
 log = structlog.get_logger()
@@ -139,6 +141,17 @@ def delivery_engine(core: Core, bell: Bell | None = None) -> DeliveryEngine:
     )
 
 
+def overdue_notices(core: Core) -> OverdueNotices:
+    """Return what tells the operator of requests that are unavailable for too long."""
+    names = [name for name in core.settings.operator.notify if name in core.destinations]
+    return OverdueNotices(
+        core.engine,
+        core.clock,
+        after=core.settings.unavailable.notice_after,
+        targets=[target_of(core.destinations[name]) for name in names],
+    )
+
+
 def retention(core: Core) -> Retention:
     """Return what deletes old rows, with the times that the settings give."""
     keep = core.settings.retention
@@ -197,7 +210,7 @@ def _with_boundary(namespace: str, options: BaseModel, boundaries: Mapping[str, 
 
 
 def _routing(settings: Settings, destinations: Mapping[str, Destination]) -> Routing:
-    targets = {name: Target(name, item.type, item.channel.recipients) for name, item in destinations.items()}
+    targets = {name: target_of(item) for name, item in destinations.items()}
     routes = tuple(_route(number, route) for number, route in enumerate(settings.routes))
     return Routing(routes or default_routes(destinations), targets)
 

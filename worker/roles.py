@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, TextIO
 
@@ -25,7 +26,7 @@ from reconciler.refresh import Refresher
 from reconciler.sweep import Sweeper
 from sinks.consumer import Consumer
 from sinks.incidents import Incidents
-from worker.app import Core, delivery_engine, open_core, retention
+from worker.app import Core, delivery_engine, open_core, overdue_notices, retention
 from worker.bells import Bell, Stage
 from worker.consumer_name import consumer_name
 from worker.housekeeping import RETENTION_EVERY
@@ -35,6 +36,9 @@ from worker.refreshing import refresh_forever
 from worker.scheduling import schedule_forever
 
 log = structlog.get_logger()
+
+OVERDUE_EVERY = timedelta(minutes=1)
+ORPHANS_EVERY = timedelta(minutes=10)
 
 Task = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
@@ -157,13 +161,21 @@ def _work_tasks(core: Core, server: RedisServer, refresh_bell: Bell, delivery_be
     sweeper = Sweeper(*parts, on_step=core.on_step)
     refresher = Refresher(core.engine, core.clock, core.inbox, *parts[2:], on_step=core.on_step)
     delivery = delivery_engine(core, delivery_bell)
+
+    async def end_orphans() -> None:
+        await delivery.end_orphans()
+
     chores = Chores(
         clock=core.clock,
         namespaces=core.namespaces,
         book=core.book,
         sweeper=sweeper,
         leases=Leases(core.engine, core.clock),
-        regular={"retention": Chore(retention(core).run, RETENTION_EVERY)},
+        regular={
+            "retention": Chore(retention(core).run, RETENTION_EVERY),
+            "overdue": Chore(overdue_notices(core).run, OVERDUE_EVERY),
+            "orphans": Chore(end_orphans, ORPHANS_EVERY),
+        },
     )
     return [
         lambda stop: refresh_forever(refresher, refresh_bell, core.clock, stop),
