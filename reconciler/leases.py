@@ -46,6 +46,10 @@ class Leases:
         finally:
             await self._give_back(lease)
 
+    async def take_turn(self, name: str, every: timedelta) -> bool:
+        """Answer whether the caller may do a regular piece of work now; then nobody may for `every`."""
+        return await self._take(Lease(self, name, uuid.uuid4().hex, every))
+
     async def extend(self, lease: Lease) -> bool:
         """Move the end of a lease that is still ours; False where it is not."""
         async with self._engine.begin() as connection:

@@ -98,6 +98,11 @@ class Namespaces:
             return remembered
         raise UnknownNamespace(f"namespace {namespace!r} has no source and was never seen")
 
+    async def boundaries(self) -> Mapping[str, datetime | None]:
+        """Return the enrollment boundary of every namespace that was ever started."""
+        every = await self._select(NAMESPACES.c.namespace.is_not(None))
+        return {remembered.namespace: remembered.enrolled_after for remembered in every}
+
     async def due(self, namespaces: Sequence[str]) -> Sequence[Remembered]:
         """Return those of `namespaces` whose full or head pass is due now."""
         now = self._clock.now()

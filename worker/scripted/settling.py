@@ -25,7 +25,7 @@ from cayu.events import Event
 from cayu.runtime import HumanAttentionRequest, ToolEffectReceipt, ToolEffectReconciliationRequest
 from cayu.sessions import InterruptSessionRequest, PendingActionQuery
 
-from tests.support.cayu_runtime import drain
+from worker.scripted.runtime import drain
 
 Verb = Literal["answer", "approve", "deny", "expire", "interrupt", "recover-completed", "recover-failed"]
 
