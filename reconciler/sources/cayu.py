@@ -17,8 +17,9 @@ from reconciler.errors import SourceError, SourceUnavailable, WrongStore
 from reconciler.references import Observation, Reference
 from reconciler.sources.cayu_admission import Admission, Admitted
 from reconciler.sources.cayu_options import Options, Scope
+from reconciler.sources.cayu_postgres import check_privileges
 from reconciler.sources.cayu_projection import Projection, cayu_reference, observed, project
-from reconciler.sources.cayu_store import OpenStore, check_privileges, file_mark, open_store, store_errors
+from reconciler.sources.cayu_store import OpenStore, file_mark, open_store, store_errors
 from reconciler.sources.cayu_target import StoreFault, Target, locate
 from reconciler.sources.protocol import Delegation, Incomplete, Known, Page, SessionView
 from reconciler.sources.services import SourceServices
@@ -36,7 +37,7 @@ PAGE_LIMIT = 200
 
 # Beyond these a store counts as not answering. A page is about two seconds of computation on an idle core.
 _PAGE_TIMEOUT = timedelta(seconds=120)
-_OBSERVE_TIMEOUT = timedelta(seconds=20)
+_OBSERVE_TIMEOUT = timedelta(seconds=10)
 
 
 def build(namespace: str, options: Options, services: SourceServices) -> "CayuSource":
@@ -133,9 +134,11 @@ class CayuSource:
         try:
             async with self._reading(_OBSERVE_TIMEOUT) as opened:
                 answer = await opened.app.get_human_attention_state(exact)
+                state, reason = observed(answer.state, answer.reason)
+                if reason is Evidence.STORE_UNAVAILABLE:  # how Cayu tells that the read failed
+                    raise RuntimeError("the runtime could not read its store")
         except SourceError:
-            return Observation(reference, state, reason, asked_at)
-        state, reason = observed(answer.state, answer.reason)
+            return Observation(reference, AttentionState.UNAVAILABLE, Evidence.STORE_UNAVAILABLE, asked_at)
         return Observation(reference, state, reason, asked_at)
 
     async def _show(
@@ -161,10 +164,18 @@ class CayuSource:
             async with asyncio.timeout(timeout.total_seconds()):
                 yield opened
         except store_errors():
+            # Opened anew, a store that is gone fails within moments; a pool would wait for it again and again.
+            await self._discard(opened)
             # The store's own text may hold addresses or content: a fixed line instead.
             raise SourceUnavailable(
                 StoreFault.STORE_ERROR, f"{self._target.name} could not be read: namespace {self._namespace}"
             ) from None
+
+    async def _discard(self, opened: OpenStore) -> None:
+        async with self._opening:
+            if self._open is opened:
+                self._open = None
+        await opened.close()
 
     async def _opened(self) -> OpenStore:
         async with self._opening:

@@ -1,37 +1,30 @@
 """Opens a Cayu store to look at it, never to write: no agents, no sinks, no handoff, no schema change.
 
-SQLite is opened read-only. Of PostgreSQL there are two openings: scans go through one that is read-only, states
-through one that only validates, because Cayu 0.15.0 reads its closure receipts with SELECT ... FOR SHARE: in a
-read-only transaction, and for a role without UPDATE on those two tables, that fails, and every settled request
-would stay `unavailable`.
-
 Cayu is imported here, on first use: Handbell runs without it. Everything that can be wrong with a store becomes
 one SourceError of a fixed reason; Cayu's and the drivers' own texts (they may hold addresses) go no further.
 """
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import SourceError, SourceRefused, SourceUnavailable
+from reconciler.sources.cayu_postgres import observed_store, probe_server, scanned_store
 from reconciler.sources.cayu_target import NOT_INSTALLED, StoreFault, Target
 
 if TYPE_CHECKING:
-    import psycopg
     from cayu import CayuApp
     from cayu.storage import PostgresSessionStore, SQLiteSessionStore
+    from psycopg_pool import AsyncConnectionPool
 
     # SessionStore itself declares no close().
     AnyStore = SQLiteSessionStore | PostgresSessionStore
 
 # How long a store may take to open; the import of cayu (seconds on a cold machine) is part of it.
 OPEN_TIMEOUT = timedelta(seconds=30)
-_CONNECT_TIMEOUT_SECONDS = 5
 
 # What tells that the file at a path is another one than it was: device and inode.
 FileMark = tuple[int, int]
@@ -39,21 +32,21 @@ FileMark = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class OpenStore:
-    """An open store for scans, and the application that observes it (through `observed`).
+    """An open read-only store for scans, and the application that observes it.
 
     `identity` is the store's own, read once: it cannot change while the database stays the same. `mark` is the
-    SQLite file's at the time of opening, None for PostgreSQL.
+    SQLite file's at the time of opening, None for PostgreSQL, where `pool` holds the application's connections.
     """
 
     store: "AnyStore"
-    observed: "AnyStore"
     app: "CayuApp"
     identity: str
     mark: FileMark | None
+    pool: "AsyncConnectionPool[Any] | None" = None
 
     async def close(self) -> None:
         """Close the store's connections; the application owns nothing."""
-        await _close(self.store, self.observed)
+        await _close(self.store, self.pool)
 
 
 async def open_store(target: Target) -> OpenStore:
@@ -64,12 +57,13 @@ async def open_store(target: Target) -> OpenStore:
     mark = file_mark(target)
     try:
         async with asyncio.timeout(OPEN_TIMEOUT.total_seconds()):
-            await _probe_server(target)
-            store, observed, app = await asyncio.to_thread(_construct, target)
+            if target.dsn is not None:
+                await probe_server(target.dsn)
+            store, app, pool = await asyncio.to_thread(_construct, target)
             try:
-                return OpenStore(store, observed, app, await store.read_store_identity(), mark)
+                return OpenStore(store, app, await store.read_store_identity(), mark, pool)
             except BaseException:
-                await _close(store, observed)
+                await _close(store, pool)
                 raise
     except SourceError:
         raise
@@ -106,19 +100,21 @@ def store_errors() -> tuple[type[Exception], ...]:
     return (*errors, psycopg.Error)
 
 
-def _construct(target: Target) -> tuple["AnyStore", "AnyStore", "CayuApp"]:
+def _construct(target: Target) -> tuple["AnyStore", "CayuApp", "AsyncConnectionPool[Any] | None"]:
     from cayu import CayuApp
     from cayu.human_attention_handoff import HumanAttentionHandoff
 
     store: AnyStore
     observed: AnyStore
+    pool = None
     if target.path is not None:
         store = observed = _sqlite(target.path)
     else:
-        store, observed = _postgres(target.dsn or "", read_only=True), _postgres(target.dsn or "", read_only=False)
+        store = scanned_store(target.dsn or "")
+        observed, pool = observed_store(target.dsn or "")
     # Without an explicit handoff the application would take the environment's and answer for this process.
     app = CayuApp(session_store=observed, enable_logging=False, human_attention_handoff=HumanAttentionHandoff(None))
-    return store, observed, app
+    return store, app, pool
 
 
 def _sqlite(path: Path) -> "SQLiteSessionStore":
@@ -128,56 +124,10 @@ def _sqlite(path: Path) -> "SQLiteSessionStore":
     return SQLiteSessionStore(path, schema_mode=SchemaMode.VALIDATE, read_only=True)
 
 
-def _postgres(dsn: str, *, read_only: bool) -> "PostgresSessionStore":
-    from cayu.storage import PostgresSessionStore
-    from cayu.storage.migrations import SchemaMode
-
-    return PostgresSessionStore(dsn, min_size=1, max_size=4, schema_mode=SchemaMode.VALIDATE, read_only=read_only)
-
-
-async def _close(*stores: "AnyStore") -> None:
-    for store in dict.fromkeys(stores):
-        await store.close()
-
-
-async def _probe_server(target: Target) -> None:
-    """Try one connection first: the store's pool would retry a wrong password for half a minute."""
-    if target.dsn is not None:
-        async with _server_connection(target.dsn):
-            pass
-
-
-async def check_privileges(target: Target) -> None:
-    """Raise SourceRefused where the PostgreSQL role could see requests but never what became of them."""
-    if target.dsn is None:
-        return
-    async with _server_connection(target.dsn) as connection:
-        cursor = await connection.execute(_MAY_LOCK)
-        row = await cursor.fetchone()
-    if row is None or row[0] is not True:
-        raise SourceRefused(
-            StoreFault.CREDENTIALS_REFUSED,
-            f"the role at {target.name} may not lock Cayu's receipts, so no request would ever be seen settled:"
-            " GRANT UPDATE ON cayu_session_operations, cayu_events TO it (nothing is written)",
-        )
-
-
-_MAY_LOCK = (
-    "SELECT bool_and(has_any_column_privilege(name, 'UPDATE'))"
-    " FROM unnest(ARRAY['cayu_session_operations', 'cayu_events']) AS name"
-)
-
-
-@asynccontextmanager
-async def _server_connection(dsn: str) -> AsyncIterator["psycopg.AsyncConnection[tuple[object, ...]]"]:
-    import psycopg
-
-    try:
-        connection = await psycopg.AsyncConnection.connect(dsn, connect_timeout=_CONNECT_TIMEOUT_SECONDS)
-    except psycopg.ProgrammingError:
-        raise SourceRefused(StoreFault.TARGET_UNREADABLE, "store is not a PostgreSQL URL that can be read") from None
-    async with connection:
-        yield connection
+async def _close(store: "AnyStore", pool: "AsyncConnectionPool[Any] | None") -> None:
+    await store.close()
+    if pool is not None:
+        await pool.close()
 
 
 def _fault(error: Exception, target: Target) -> SourceError:
@@ -203,7 +153,7 @@ def _fault(error: Exception, target: Target) -> SourceError:
         return SourceUnavailable(
             StoreFault.STORE_WITHOUT_IDENTITY, f"{target.name} has no store identity: run `cayu storage migrate` there"
         )
-    if isinstance(error, ValueError):
+    if isinstance(error, ValueError) and "alias" in str(error):
         return SourceRefused(
             StoreFault.ALIAS_KEYS_REQUIRED,
             f"{target.name} cannot be opened without the agent's public-alias keys: use a source of type cayu-http",

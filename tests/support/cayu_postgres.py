@@ -35,6 +35,7 @@ def cayu_postgres_server() -> Iterator[CayuServer]:
         data = str(folder / "data")
         _run("initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
         options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
+        options += " -c synchronous_commit=off -c full_page_writes=off -c autovacuum=off"
         _run("pg_ctl", "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
         try:
             yield CayuServer(folder)

@@ -59,7 +59,8 @@ class CayuStore:
             return
         name = self.url.partition("@/")[2].partition("?")[0]
         admin = await asyncpg.connect(self.url.replace(f"/{name}?", "/postgres?"))
-        await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        await admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        await admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
         await admin.close()
 
     async def actions(self) -> list[Any]:
