@@ -4,6 +4,8 @@ pytest_plugins = [
     "tests.support.leftovers",
     "tests.support.postgres",
     "tests.support.databases",
+    "tests.support.cayu_postgres",
+    "tests.support.cayu_stores",
     "tests.support.reconciling",
     "tests.support.valkey",
 ]
