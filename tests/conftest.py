@@ -1,9 +1,9 @@
-"""The fixtures of the whole suite, one file each in tests/support/."""
+"""The fixtures of the whole suite, one file each in tests/support/ (one that is used by another stands before it)."""
 
 pytest_plugins = [
-    "tests.support.databases",
     "tests.support.leftovers",
     "tests.support.postgres",
+    "tests.support.databases",
     "tests.support.reconciling",
     "tests.support.valkey",
 ]
