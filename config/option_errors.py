@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from config.errors import SettingsError
+from config.secret_files import secret_file_keys
 
 # Below this likeness (difflib's ratio, 0 to 1) a known key is not offered for an unknown one.
 NEIGHBOUR_LIKENESS = 0.6
@@ -80,7 +81,7 @@ def _text(detail: ErrorDetails, path: Sequence[str | int], model: type[BaseModel
     kind = detail["type"]
     if kind == "extra_forbidden":
         owner = _model_at(model, path[:-1])
-        known = known_keys(owner) if owner else []
+        known = [*known_keys(owner), *secret_file_keys(owner)] if owner else []
         return unknown_key_text(str(path[-1]), [*known, *(also_known if len(path) == 1 else ())])
     if kind in _FIXED_TEXTS:
         return _FIXED_TEXTS[kind]

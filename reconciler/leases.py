@@ -9,7 +9,7 @@ from sqlalchemy import delete, or_, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
-from reconciler.statements import insert_ignoring
+from config.statements import insert_ignoring
 from reconciler.tables import LEASES
 
 

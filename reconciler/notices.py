@@ -11,10 +11,10 @@ from enum import StrEnum
 from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from config.statements import insert_ignoring
 from reconciler.plan import message_key
 from reconciler.reasons import DecisionReason, DeliveryStatus
 from reconciler.routes import Target
-from reconciler.statements import insert_ignoring
 from reconciler.tables import DELIVERIES, NOTICES
 
 NOTICE = "notice"

@@ -2,8 +2,8 @@
 
 from sqlalchemy import select, update
 
+from config.statements import insert_ignoring
 from reconciler.reasons import DecisionReason, DeliveryStatus
-from reconciler.statements import insert_ignoring
 from reconciler.tables import DELIVERIES, DESTINATIONS
 from worker.delivery.tools import Tools
 
