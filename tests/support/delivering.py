@@ -17,7 +17,7 @@ from reconciler.routes import Target, default_routes
 from reconciler.sources.protocol import Source
 from reconciler.states import AttentionState
 from reconciler.tables import ATTEMPTS, DECISIONS, DELIVERIES, DESTINATIONS, NOTICES
-from tests.support.obedient_source import ObedientSource, observed
+from tests.support.scripted_source import ScriptedSource, observed
 from worker.bells import Bell
 from worker.channels.destination import Destination
 from worker.delivery.engine import DeliveryEngine
@@ -43,7 +43,7 @@ class Delivering:
         self.database = database
         self.destinations = destinations
         self.clock: Any = clock or FrozenClock(START)
-        self.source: Any = source or ObedientSource(self.clock)
+        self.source: Any = source or ScriptedSource(self.clock)
         self.sources: dict[str, Source] = {NAMESPACE: self.source}
         names = [one.name for one in destinations] if routed is None else routed
         targets = {one.name: Target(one.name, one.type, one.recipients) for one in destinations}
@@ -74,7 +74,7 @@ class Delivering:
 
     async def see(self, name: str, state: AttentionState = AttentionState.ACTIVE, *, door: Door = Door.HINT) -> Applied:
         """Apply an observation, and let the source say the same from now on."""
-        if isinstance(self.source, ObedientSource):
+        if isinstance(self.source, ScriptedSource):
             self.source.states[name] = state
         request = Request(agent_name="billing") if state is AttentionState.ACTIVE else None
         return await self.notifications.apply(NAMESPACE, [observed(name, state, self.clock.now(), request)], door=door)

@@ -9,8 +9,8 @@ from config.steps import Step
 from reconciler.reasons import Door
 from reconciler.states import AttentionState
 from tests.support.delivering import Delivering
-from tests.support.obedient_source import PushingSource
 from tests.support.scripted_channel import ScriptedChannel, destination_of
+from tests.support.scripted_source import PushingSource
 from worker.channels.outcomes import FailureReason, Temporary
 from worker.delivery.limits import Limits
 

@@ -13,7 +13,7 @@ from reconciler.states import TERMINAL_STATES, AttentionState
 from reconciler.sweep import Mode
 from tests.support.databases import engine_for
 from tests.support.reconciling import NAMESPACE, Reconciling
-from tests.support.scripted_source import (
+from tests.support.paging_source import (
     ACTIVE,
     CANCELLED,
     EXPIRED,

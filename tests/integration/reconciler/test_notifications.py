@@ -7,7 +7,7 @@ from sqlalchemy import update
 from reconciler.reasons import Door
 from reconciler.tables import DELIVERIES
 from tests.support.reconciling import NAMESPACE, Reconciling
-from tests.support.scripted_source import (
+from tests.support.paging_source import (
     ACTIVE,
     CANCELLED,
     EXPIRED,
