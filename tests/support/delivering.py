@@ -79,13 +79,13 @@ class Delivering:
         request = Request(agent_name="billing") if state is AttentionState.ACTIVE else None
         return await self.notifications.apply(NAMESPACE, [observed(name, state, self.clock.now(), request)], door=door)
 
-    async def pass_time(self, engine: DeliveryEngine, duration: timedelta, step: timedelta) -> None:
+    async def pass_time(self, worker: DeliveryEngine, duration: timedelta, step: timedelta) -> None:
         """Let `duration` pass in steps, delivering what is due after each."""
         passed = timedelta(0)
         while passed < duration:
             await self.clock.advance(step)
             passed += step
-            await engine.run_due()
+            await worker.run_due()
 
     async def deliveries(self, **having: object) -> list[dict[str, Any]]:
         """Return the outbox, oldest first, filtered by column values."""

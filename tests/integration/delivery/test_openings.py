@@ -15,18 +15,18 @@ from worker.channels.outcomes import FailureReason, Temporary
 from worker.delivery.limits import Limits
 
 
-async def test_request_is_told_once_and_its_end_once(database_engine: AsyncEngine) -> None:
+async def test_request_is_told_once_and_its_end_once(engine: AsyncEngine) -> None:
     channel = ScriptedChannel("ops")
-    house = Delivering(database_engine, [destination_of(channel)])
-    engine = house.engine()
+    house = Delivering(engine, [destination_of(channel)])
+    worker = house.engine()
 
     await house.see("a")
-    await engine.run_due()
+    await worker.run_due()
     await house.clock.advance(timedelta(minutes=1))
     for _ in range(5):
         await house.see("a", AttentionState.RESOLVED)
-    await engine.run_due()
-    await engine.run_due()
+    await worker.run_due()
+    await worker.run_due()
 
     assert channel.purposes() == ["open", "settle"]
     (_, settling) = channel.sent[1]
@@ -36,8 +36,8 @@ async def test_request_is_told_once_and_its_end_once(database_engine: AsyncEngin
     assert {row["status"] for row in await house.deliveries()} == {"sent"}
 
 
-async def test_attempt_keeps_the_observation_that_it_was_based_on(database_engine: AsyncEngine) -> None:
-    house = Delivering(database_engine, [destination_of(ScriptedChannel("ops"))])
+async def test_attempt_keeps_the_observation_that_it_was_based_on(engine: AsyncEngine) -> None:
+    house = Delivering(engine, [destination_of(ScriptedChannel("ops"))])
 
     await house.see("a")
     await house.engine().run_due()
@@ -53,9 +53,9 @@ async def test_attempt_keeps_the_observation_that_it_was_based_on(database_engin
     assert attempt["provider_ref"] == (await house.delivery())["provider_ref"]
 
 
-async def test_settled_while_the_opening_is_claimed_sends_nothing(database_engine: AsyncEngine) -> None:
+async def test_settled_while_the_opening_is_claimed_sends_nothing(engine: AsyncEngine) -> None:
     channel = ScriptedChannel("ops")
-    house = Delivering(database_engine, [destination_of(channel)])
+    house = Delivering(engine, [destination_of(channel)])
     await house.see("a")
     house.source.states["a"] = AttentionState.CANCELLED
 
@@ -92,16 +92,16 @@ async def test_settled_by_another_door_after_the_confirmation_sends_nothing(sqli
 
 
 async def test_unavailable_source_postpones_without_an_attempt_and_less_and_less_often(
-    database_engine: AsyncEngine,
+    engine: AsyncEngine,
 ) -> None:
     channel = ScriptedChannel("ops")
-    house = Delivering(database_engine, [destination_of(channel)])
-    engine = house.engine()
+    house = Delivering(engine, [destination_of(channel)])
+    worker = house.engine()
     await house.see("a")
     house.source.states["a"] = AttentionState.UNAVAILABLE
 
-    await engine.run_due()
-    await house.pass_time(engine, timedelta(hours=1), timedelta(seconds=5))
+    await worker.run_due()
+    await house.pass_time(worker, timedelta(hours=1), timedelta(seconds=5))
 
     row = await house.delivery()
     assert (row["status"], row["reason"], row["attempts"]) == ("pending", "source_unavailable", 0)
@@ -110,37 +110,35 @@ async def test_unavailable_source_postpones_without_an_attempt_and_less_and_less
     assert len(await house.decisions(verdict="postponed")) == 1
 
     house.source.states["a"] = AttentionState.ACTIVE
-    await house.pass_time(engine, timedelta(minutes=6), timedelta(minutes=1))
+    await house.pass_time(worker, timedelta(minutes=6), timedelta(minutes=1))
 
     assert channel.purposes() == ["open"]
 
 
-async def test_push_only_source_counts_while_its_word_is_fresh(database_engine: AsyncEngine) -> None:
+async def test_push_only_source_counts_while_its_word_is_fresh(engine: AsyncEngine) -> None:
     channel = ScriptedChannel("ops")
-    house = Delivering(
-        database_engine, [destination_of(channel)], source=PushingSource(fresh_for=timedelta(minutes=15))
-    )
-    engine = house.engine()
+    house = Delivering(engine, [destination_of(channel)], source=PushingSource(fresh_for=timedelta(minutes=15)))
+    worker = house.engine()
     await house.see("fresh", door=Door.PUSH)
-    await engine.run_due()
+    await worker.run_due()
     await house.see("old", door=Door.PUSH)
     await house.clock.advance(timedelta(minutes=16))
 
-    await engine.run_due()
+    await worker.run_due()
 
     assert [message.item.attention_id for message, _ in channel.sent] == ["fresh"]
     waiting = await house.delivery(status="pending")
     assert waiting["reason"] == "not_confirmed_lately"
 
     await house.see("old", door=Door.PUSH)
-    await house.pass_time(engine, timedelta(minutes=6), timedelta(minutes=1))
+    await house.pass_time(worker, timedelta(minutes=6), timedelta(minutes=1))
 
     assert [message.item.attention_id for message, _ in channel.sent] == ["fresh", "old"]
 
 
-async def test_namespace_without_source_waits_with_the_reason(database_engine: AsyncEngine) -> None:
+async def test_namespace_without_source_waits_with_the_reason(engine: AsyncEngine) -> None:
     channel = ScriptedChannel("ops")
-    house = Delivering(database_engine, [destination_of(channel)])
+    house = Delivering(engine, [destination_of(channel)])
     await house.see("a")
     house.sources.clear()
 
@@ -164,10 +162,10 @@ async def test_dismissed_request_is_not_told(sqlite_engine: AsyncEngine) -> None
     assert (await house.delivery())["reason"] == "dismissed"
 
 
-async def test_settle_waits_for_an_opening_that_is_not_decided(database_engine: AsyncEngine) -> None:
+async def test_settle_waits_for_an_opening_that_is_not_decided(engine: AsyncEngine) -> None:
     """The opening fails once and is to be tried again; the request ends meanwhile."""
     channel = ScriptedChannel("ops", script=[Temporary(FailureReason.SERVER_ERROR)])
-    house = Delivering(database_engine, [destination_of(channel)])
+    house = Delivering(engine, [destination_of(channel)])
     await house.see("a")
 
     async def settle_meanwhile(_message: object) -> None:
@@ -182,9 +180,9 @@ async def test_settle_waits_for_an_opening_that_is_not_decided(database_engine: 
     assert [row["reason"] for row in await house.deliveries()] == ["settled_before_sending", "nothing_was_opened"]
 
 
-async def test_settle_follows_an_opening_that_was_being_sent(database_engine: AsyncEngine) -> None:
+async def test_settle_follows_an_opening_that_was_being_sent(engine: AsyncEngine) -> None:
     channel = ScriptedChannel("ops")
-    house = Delivering(database_engine, [destination_of(channel)])
+    house = Delivering(engine, [destination_of(channel)])
     await house.see("a")
 
     async def settle_meanwhile(message: object) -> None:
@@ -219,10 +217,10 @@ async def test_steps_are_passed_in_order(sqlite_engine: AsyncEngine) -> None:
     assert steps == [Step.CLAIMED, Step.CONFIRMED, Step.SENT, Step.ATTEMPT_RECORDED]
 
 
-async def test_many_deliveries_are_carried_in_batches(database_engine: AsyncEngine) -> None:
+async def test_many_deliveries_are_carried_in_batches(engine: AsyncEngine) -> None:
     steps: list[Step] = []
     channel = ScriptedChannel("ops")
-    house = Delivering(database_engine, [destination_of(channel)])
+    house = Delivering(engine, [destination_of(channel)])
     for index in range(25):
         await house.see(f"request-{index}")
 
