@@ -10,10 +10,10 @@ from sqlalchemy import Select, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.database import READ_ONLY
+from config.statements import insert_ignoring
 from reconciler.enrolled import REFERENCE_COLUMNS, Enrolled, enrolled_from
 from reconciler.handoff_tables import HANDOFF_REPORTS, HANDOFF_SCANS
 from reconciler.references import Observation
-from config.statements import insert_ignoring
 from reconciler.states import OPEN_STATES
 from reconciler.tables import NOTIFICATIONS
 
