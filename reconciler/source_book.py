@@ -61,9 +61,7 @@ class SourceBook:
         """
         entry = self.entry(namespace)
         try:
-            await self._namespaces.remember(
-                namespace, entry.type, entry.source, enrolled_after=entry.enrolled_after
-            )
+            await self._namespaces.remember(namespace, entry.type, entry.source, enrolled_after=entry.enrolled_after)
         except WrongStore as error:
             self._refused[namespace] = error
             raise

@@ -151,6 +151,9 @@ DELIVERIES = Table(
     Column("next_attempt_at", Instant(), nullable=False),
     Column("lease_id", String(32)),
     Column("leased_until", Instant()),
+    Column("begun_at", Instant()),  # a try was handed to the provider then, and its outcome is not known
+    Column("give_up_at", Instant()),  # the bound of age, set by the first try
+    Column("forgiven_attempts", Integer(), nullable=False, server_default=text("0")),  # those before the last redrive
     Column("created_at", Instant(), nullable=False),
     Column("finished_at", Instant()),
     UniqueConstraint("notification_id", "destination", "recipient", "purpose"),

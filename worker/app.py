@@ -14,13 +14,15 @@ from typing import TextIO
 import aiohttp
 import structlog
 from pydantic import BaseModel
+from sinks.inbox import Inbox
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock, SystemClock
 from config.database import create_engine
 from config.loading import Configuration
 from config.migrate import migrate, require_current
-from config.settings import RouteSettings, Settings, SourceSettings
+from config.route_settings import RouteSettings
+from config.settings import Settings, SourceSettings
 from config.steps import StepHook, ignore_step
 from reconciler.namespaces import Namespaces
 from reconciler.notifications import Notifications, Routing
@@ -28,9 +30,9 @@ from reconciler.routes import Match, Route, Target, default_routes
 from reconciler.source_book import Entry, SourceBook
 from reconciler.sources.registry import build_source, source_options
 from reconciler.sources.services import SourceServices
-from sinks.inbox import Inbox
 from worker.channels.registry import Destination, build_destinations
 from worker.channels.services import Services
+from worker.housekeeping import Keep, Retention
 
 log = structlog.get_logger()
 
@@ -103,6 +105,22 @@ async def open_core(
             destinations=destinations,
             notifications=Notifications(engine, clock, lambda: routing, on_outbox=on_outbox, on_step=on_step),
         )
+
+
+def retention(core: Core) -> Retention:
+    """Return what deletes old rows, with the times that the settings give."""
+    keep = core.settings.retention
+    return Retention(
+        core.engine,
+        core.clock,
+        Keep(
+            hints=keep.hints,
+            settled=keep.settled,
+            sweeps=keep.sweeps,
+            dead_entries=keep.dead_entries,
+            audit=keep.audit,
+        ),
+    )
 
 
 def _channel_tables(settings: Settings) -> dict[str, dict[str, object]]:

@@ -119,7 +119,7 @@ def tick_worker(redis: ArqRedis, chores: Chores) -> Worker:
     )
 
 
-def pass_worker(redis: ArqRedis, chores: Chores) -> Worker:
+def sweep_worker(redis: ArqRedis, chores: Chores) -> Worker:
     """Make the worker that runs passes and housekeeping."""
     return _worker(redis, chores, SWEEP_QUEUE, functions=[sweep, housekeep], cron_jobs=None, timeout=SWEEP_TIMEOUT)
 

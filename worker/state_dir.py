@@ -30,7 +30,7 @@ class StateDir:
 
     def __enter__(self) -> Self:
         """Make the directory private and take the lock."""
-        _make_private(self.path)
+        make_private(self.path)
         self._lock_fd = try_lock(self.path / "lock")
         if self._lock_fd is None:
             raise SettingsError(
@@ -64,7 +64,8 @@ def try_lock(path: Path) -> int | None:
     return fd
 
 
-def _make_private(path: Path) -> None:
+def make_private(path: Path) -> None:
+    """Make the directory, or an existing one private (0700); raises SettingsError where that cannot be."""
     try:
         path.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_MODE)
         status = path.stat()

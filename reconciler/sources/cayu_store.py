@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.errors import SourceError, SourceRefused, SourceUnavailable
+from reconciler.errors import SourceError, SourceMissing, SourceRefused, SourceUnavailable
 from reconciler.sources.cayu_target import NOT_INSTALLED, StoreFault, Target
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def file_mark(target: Target) -> FileMark | None:
     try:
         status = target.path.stat()
     except OSError:
-        raise SourceUnavailable(
+        raise SourceMissing(
             StoreFault.STORE_MISSING,
             f"there is no file {target.path}: name the agent's session store (nothing was created)",
         ) from None

@@ -20,7 +20,7 @@ from .errors import HintNotDurable, NotDurableReason, SinkConfigError
 from .hint import NAMESPACE_CHARS, Hint
 from .loop_clients import LoopClients, RedisClient
 from .promises import InboxPromise, Promise, StreamPromise
-from .wakeup import FOLLOW_UP_EVENTS, WAKE_UP_EVENTS
+from .wakeup import FOLLOW_UP_EVENTS, hint_of
 
 Ack = Literal["inbox", "aof", "stream"]
 FollowUp = Literal["wait", "post"]
@@ -75,18 +75,11 @@ class RedisStreamSink(EventSink):
         Safe to call again with the same event. Raises `HintNotDurable` within the timeout, and `MalformedHint` for
         an identity that is beyond the bounds.
         """
-        event_type = str(event.type)
-        if event_type not in WAKE_UP_EVENTS:
+        hint = hint_of(event, self.handbell_namespace)
+        if hint is None:
             return
-        hint = Hint(
-            namespace=self.handbell_namespace,
-            session_id=event.session_id,
-            event_id=event.id,
-            type=event_type,
-            occurred_at=event.timestamp,
-        )
         await self._admit()
-        if event_type in self._posted:
+        if hint.type in self._posted:
             await self._add(StreamPromise(), hint)
         else:
             await self._add(self._promise, hint)

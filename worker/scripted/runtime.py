@@ -3,7 +3,7 @@
 A process that *resolves* a pause must register the same agents, tools and policies as the one that paused
 (resolution re-enters the model loop), hence the portable identities; a process that only observes needs none
 of it: `make_app(store, agents=False)`. A pause costs about 0.7 s of CPU. Every text that a notification must
-never carry contains `SECRET_MARK`.
+never carry contains `CONTENT_MARK`.
 """
 
 import inspect
@@ -60,7 +60,7 @@ PROMPTS: dict[Kind, str] = {
     "manual_recovery": "crash",
     "delegated_action": "delegate",
 }
-SECRET_MARK = "SENSITIVE-do-not-notify"
+CONTENT_MARK = "SENSITIVE-do-not-notify"
 
 
 def ident(name: str) -> ExecutionProfileBehaviorIdentity:
@@ -89,7 +89,7 @@ class DeployTool(Tool):
     async def run(self, ctx: ToolContext, args: dict[str, Any]) -> ToolResult:
         """Deploy, or lose the connection on the way."""
         if args["target"] == "crash":
-            raise RuntimeError(f"connection lost {SECRET_MARK}")
+            raise RuntimeError(f"connection lost {CONTENT_MARK}")
         return ToolResult(content=f"deployed {args['target']}", structured={"ok": True})
 
 
@@ -135,7 +135,7 @@ class ApprovalPolicy(ToolPolicy):
         ttl_seconds = float(target.split(":", 1)[1]) if target.startswith("expiring:") else None
         return ToolPolicyResult(
             decision=ToolPolicyDecision.REQUIRE_APPROVAL,
-            reason=f"deploy to {target} needs a human {SECRET_MARK}",
+            reason=f"deploy to {target} needs a human {CONTENT_MARK}",
             approval_expires_in_seconds=ttl_seconds,
         )
 
@@ -165,7 +165,7 @@ def respond(request: Any) -> list[ModelStreamEvent]:
 
 def _script(text: str) -> tuple[tuple[str, str, dict[str, Any]], ...]:
     return (
-        ("ask", "ask_user", {"question": f"Which region? {SECRET_MARK}", "options": ["eu", "us"]}),
+        ("ask", "ask_user", {"question": f"Which region? {CONTENT_MARK}", "options": ["eu", "us"]}),
         ("approve", "deploy", {"target": "prod"}),
         ("expiring", "deploy", {"target": text}),
         ("crash", "deploy", {"target": "crash"}),
