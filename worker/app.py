@@ -14,7 +14,6 @@ from typing import TextIO
 import aiohttp
 import structlog
 from pydantic import BaseModel
-from sinks.inbox import Inbox
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock, SystemClock
@@ -30,6 +29,7 @@ from reconciler.routes import Match, Route, Target, default_routes
 from reconciler.source_book import Entry, SourceBook
 from reconciler.sources.registry import build_source, source_options
 from reconciler.sources.services import SourceServices
+from sinks.inbox import Inbox
 from worker.channels.registry import Destination, build_destinations
 from worker.channels.services import Services
 from worker.housekeeping import Keep, Retention

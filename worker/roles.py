@@ -14,8 +14,6 @@ from typing import Any, TextIO
 
 import structlog
 from redis.asyncio import Redis
-from sinks.consumer import Consumer
-from sinks.incidents import Incidents
 
 from config.clock import Clock, SystemClock
 from config.errors import SettingsError
@@ -25,6 +23,8 @@ from reconciler.errors import SourceError, SourceMissing, SourceRefused, WrongSt
 from reconciler.leases import Leases
 from reconciler.refresh import Refresher
 from reconciler.sweep import Sweeper
+from sinks.consumer import Consumer
+from sinks.incidents import Incidents
 from worker.app import Core, open_core, retention
 from worker.bells import Bell, Stage
 from worker.consumer_name import consumer_name
