@@ -23,6 +23,7 @@ from config.migrate import migrate, require_current
 from config.route_settings import RouteSettings
 from config.settings import Settings, SourceSettings
 from config.steps import StepHook, ignore_step
+from reconciler.confirm import Confirmer
 from reconciler.namespaces import Namespaces
 from reconciler.notifications import Notifications, Routing
 from reconciler.routes import Match, Route, Target, default_routes
@@ -30,8 +31,14 @@ from reconciler.source_book import Entry, SourceBook
 from reconciler.sources.registry import build_source, source_options
 from reconciler.sources.services import SourceServices
 from sinks.inbox import Inbox
-from worker.channels.registry import Destination, build_destinations
+from worker.bells import Bell
+from worker.channels.destination import Destination
+from worker.channels.registry import build_destinations
 from worker.channels.services import Services
+from worker.delivery.backoff import BackOff
+from worker.delivery.engine import DeliveryEngine
+from worker.delivery.limits import Limits
+from worker.delivery.messages import Links
 from worker.housekeeping import Keep, Retention
 
 log = structlog.get_logger()
@@ -105,6 +112,31 @@ async def open_core(
             destinations=destinations,
             notifications=Notifications(engine, clock, lambda: routing, on_outbox=on_outbox, on_step=on_step),
         )
+
+
+def delivery_engine(core: Core, bell: Bell | None = None) -> DeliveryEngine:
+    """Return the delivery of this process, with the bounds that the settings give."""
+    limits, links = core.settings.delivery, core.settings.links
+    return DeliveryEngine(
+        core.engine,
+        core.clock,
+        core.destinations.values(),
+        Confirmer(core.clock, core.book.believed, core.notifications),
+        bell=bell,
+        operator=core.settings.operator.notify,
+        links=Links(pattern=links.session, are_raw_ids_allowed=links.raw_session_id),
+        limits=Limits(
+            lease=limits.lease,
+            backoff=BackOff(
+                base=limits.backoff_base,
+                cap=limits.backoff_cap,
+                max_attempts=limits.attempt_limit,
+                max_age=limits.age_limit,
+            ),
+            dead_letter_limit=limits.dead_letter_limit,
+        ),
+        on_step=core.on_step,
+    )
 
 
 def retention(core: Core) -> Retention:

@@ -26,7 +26,7 @@ from reconciler.refresh import Refresher
 from reconciler.sweep import Sweeper
 from sinks.consumer import Consumer
 from sinks.incidents import Incidents
-from worker.app import Core, open_core, retention
+from worker.app import Core, delivery_engine, open_core, retention
 from worker.bells import Bell, Stage
 from worker.consumer_name import consumer_name
 from worker.housekeeping import RETENTION_EVERY
@@ -173,6 +173,7 @@ def _work_tasks(core: Core, server: RedisServer, refresh_bell: Bell, delivery_be
     parts = (core.engine, core.clock, core.book, core.namespaces, core.notifications)
     sweeper = Sweeper(*parts, on_step=core.on_step)
     refresher = Refresher(core.engine, core.clock, core.inbox, *parts[2:], on_step=core.on_step)
+    delivery = delivery_engine(core, delivery_bell)
     chores = Chores(
         clock=core.clock,
         namespaces=core.namespaces,
@@ -184,7 +185,9 @@ def _work_tasks(core: Core, server: RedisServer, refresh_bell: Bell, delivery_be
     return [
         lambda stop: refresh_forever(refresher, refresh_bell, core.clock, stop),
         lambda _stop: refresh_bell.listen(),
+        lambda _stop: delivery_bell.listen(),
         lambda _stop: schedule_forever(server.url, chores),
+        delivery.run,
     ]
 
 

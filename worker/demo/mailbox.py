@@ -1,5 +1,6 @@
 """A mail server on the loopback that keeps what it gets: the demo's stand-in for a person's inbox."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ def open_mailbox() -> Iterator[Mailbox]:
     controller = Controller(mailbox, hostname="127.0.0.1", port=0)
     controller.start()
     try:
-        assert controller.server is not None, "the server was started"
+        assert isinstance(controller.server, asyncio.Server), "the server was started"
         mailbox.port = controller.server.sockets[0].getsockname()[1]
         yield mailbox
     finally:

@@ -105,9 +105,9 @@ async def test_stopping_process_is_alive_but_not_ready() -> None:
         assert (await client.get("/healthz")).status_code == 200
 
 
-async def test_metrics_show_what_waits_and_no_identity(database_engine: AsyncEngine) -> None:
+async def test_metrics_show_what_waits_and_no_identity(engine: AsyncEngine) -> None:
     clock = FrozenClock(NOW)
-    app = handoff_app({"prod": point(database_engine, "prod", clock=clock)})
+    app = handoff_app({"prod": point(engine, "prod", clock=clock)})
     report = {"issues": [], "observed": 2, "pages": 1, "scan_complete": True, "verify_complete": True}
     async with sender(app, "prod") as client:
         await client.post("observations", json=body(active(reference(1)), active(reference(2))))
@@ -115,7 +115,7 @@ async def test_metrics_show_what_waits_and_no_identity(database_engine: AsyncEng
         await client.post("reconciliations", json={**body(), **report} | {"observations": 0})
         head = {key: value for key, value in body().items() if key != "observations"}
         await client.post("reconciliations", json={**head, **report})
-    async with database_engine.begin() as connection:
+    async with engine.begin() as connection:
         hint = {"namespace": "prod", "session_id": "s-1", "event_id": "e", "event_type": "t"}
         await connection.execute(insert(INBOX).values(**hint, occurred_at=NOW, received_at=NOW))
     await clock.advance(timedelta(seconds=90))
@@ -124,7 +124,7 @@ async def test_metrics_show_what_waits_and_no_identity(database_engine: AsyncEng
     counted.refreshed("complete", timedelta(seconds=1))
     counted.swept("full", "incomplete", timedelta(seconds=1))
     counted.attempted("slack", "temporary", "rate_limited", timedelta(seconds=1))
-    admin_app = Admin(Readiness([], clock), counted, lambda: read_gauges(database_engine, clock)).app()
+    admin_app = Admin(Readiness([], clock), counted, lambda: read_gauges(engine, clock)).app()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=admin_app), base_url="http://admin.test") as client:
         text = (await client.get("/metrics")).text
 

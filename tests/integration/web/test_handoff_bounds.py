@@ -24,9 +24,9 @@ SHORT = timedelta(milliseconds=300)
 
 
 @pytest.fixture
-async def bounded_engine(database_engine: AsyncEngine) -> AsyncIterator[AsyncEngine]:
+async def bounded_engine(engine: AsyncEngine) -> AsyncIterator[AsyncEngine]:
     """Return an engine as the web listener has it, with a short wait."""
-    engine = bound_waits(create_engine(database_engine.url), SHORT)
+    engine = bound_waits(create_engine(engine.url), SHORT)
     yield engine
     await engine.dispose()
 

@@ -35,30 +35,30 @@ async def count(engine: AsyncEngine, table: Any) -> int:
         return int((await connection.execute(select(func.count()).select_from(table))).scalar_one())
 
 
-async def test_pushed_request_is_committed_with_its_message_before_the_answer(database_engine: AsyncEngine) -> None:
+async def test_pushed_request_is_committed_with_its_message_before_the_answer(engine: AsyncEngine) -> None:
     rung: list[bool] = []
-    app = handoff_app({"prod": point(database_engine, "prod", on_outbox=lambda: rung.append(True))})
+    app = handoff_app({"prod": point(engine, "prod", on_outbox=lambda: rung.append(True))})
     item = reference()
 
     async with sender(app, "prod") as client:
         answer = await client.post("observations", json=body(active(item), **complete()))
 
     assert (answer.status_code, answer.json()) == (200, {"accepted": 1, "verify": []})
-    row = (await rows(database_engine))[item["attention_id"]]
+    row = (await rows(engine))[item["attention_id"]]
     assert (row.state, row.agent_name, row.requester, row.session_id) == (
         "active",
         "worker",
         "alice@example.com",
         "s-1",
     )
-    async with database_engine.connect() as connection:
+    async with engine.connect() as connection:
         statuses = list((await connection.execute(select(DELIVERIES.c.status))).scalars())
     assert statuses == [DeliveryStatus.PENDING]
     assert rung == [True]
 
 
-async def test_complete_session_asks_about_its_other_requests_and_settles_nothing(database_engine: AsyncEngine) -> None:
-    app = handoff_app({"prod": point(database_engine, "prod")})
+async def test_complete_session_asks_about_its_other_requests_and_settles_nothing(engine: AsyncEngine) -> None:
+    app = handoff_app({"prod": point(engine, "prod")})
     first, second, foreign = reference(1), reference(2), reference(3, session_id="s-2")
     async with sender(app, "prod") as client:
         await client.post("observations", json=body(active(first), active(second), active(foreign)))
@@ -71,24 +71,24 @@ async def test_complete_session_asks_about_its_other_requests_and_settles_nothin
     assert shown_one.json()["verify"] == [first]
     assert shown_none.json()["verify"] == [first, second]  # the first was heard of longest ago
     assert shown_partly.json()["verify"] == []
-    assert {row.state for row in (await rows(database_engine)).values()} == {"active"}
+    assert {row.state for row in (await rows(engine)).values()} == {"active"}
 
 
-async def test_verify_answers_settle_and_never_blank_out_what_was_known(database_engine: AsyncEngine) -> None:
-    app = handoff_app({"prod": point(database_engine, "prod")})
+async def test_verify_answers_settle_and_never_blank_out_what_was_known(engine: AsyncEngine) -> None:
+    app = handoff_app({"prod": point(engine, "prod")})
     item = reference()
     async with sender(app, "prod") as client:
         await client.post("observations", json=body(active(item)))
         await client.post("observations", json=body(verified(item, "unavailable", "no_terminal_evidence")))
-        unavailable = (await rows(database_engine))[item["attention_id"]]
+        unavailable = (await rows(engine))[item["attention_id"]]
         await client.post("observations", json=body(verified(item, "resolved")))
         await client.post("observations", json=body(active(item)))
         await client.post("observations", json=body(verified(item, "cancelled")))
 
-    row = (await rows(database_engine))[item["attention_id"]]
+    row = (await rows(engine))[item["attention_id"]]
     assert unavailable.state == "unavailable"
     assert (row.state, row.agent_name, row.requester) == ("resolved", "worker", "alice@example.com")
-    async with database_engine.connect() as connection:
+    async with engine.connect() as connection:
         history = (await connection.execute(select(HISTORY.c.to_state, HISTORY.c.is_conflict))).all()
     assert [tuple(entry) for entry in history] == [
         ("active", False),
@@ -98,8 +98,8 @@ async def test_verify_answers_settle_and_never_blank_out_what_was_known(database
     ]
 
 
-async def test_requester_that_came_late_is_filled_in_and_not_taken_away(database_engine: AsyncEngine) -> None:
-    app = handoff_app({"prod": point(database_engine, "prod")})
+async def test_requester_that_came_late_is_filled_in_and_not_taken_away(engine: AsyncEngine) -> None:
+    app = handoff_app({"prod": point(engine, "prod")})
     item = reference()
     unavailable = {**active(item, requester=None), "state": "unavailable", "reason": "incomplete_query"}
 
@@ -109,33 +109,33 @@ async def test_requester_that_came_late_is_filled_in_and_not_taken_away(database
         await client.post("observations", json=body(active(item, requester=None)))
         await client.post("observations", json=body(active(item, requester="mallory")))
 
-    assert (await rows(database_engine))[item["attention_id"]].requester == "alice@example.com"
+    assert (await rows(engine))[item["attention_id"]].requester == "alice@example.com"
 
 
-async def test_unknown_reference_without_its_request_is_not_enrolled(database_engine: AsyncEngine) -> None:
-    app = handoff_app({"prod": point(database_engine, "prod")})
+async def test_unknown_reference_without_its_request_is_not_enrolled(engine: AsyncEngine) -> None:
+    app = handoff_app({"prod": point(engine, "prod")})
 
     async with sender(app, "prod") as client:
         answer = await client.post("observations", json=body(verified(reference(), "active", "current_action")))
 
     assert answer.status_code == 200
-    assert await rows(database_engine) == {}
+    assert await rows(engine) == {}
 
 
-async def test_one_body_may_open_and_settle_the_same_request(database_engine: AsyncEngine) -> None:
-    app = handoff_app({"prod": point(database_engine, "prod")})
+async def test_one_body_may_open_and_settle_the_same_request(engine: AsyncEngine) -> None:
+    app = handoff_app({"prod": point(engine, "prod")})
     item = reference()
 
     async with sender(app, "prod") as client:
         await client.post("observations", json=body(active(item), verified(item, "resolved")))
 
-    assert (await rows(database_engine))[item["attention_id"]].state == "resolved"
+    assert (await rows(engine))[item["attention_id"]].state == "resolved"
 
 
-async def test_two_namespaces_never_meet(database_engine: AsyncEngine) -> None:
+async def test_two_namespaces_never_meet(engine: AsyncEngine) -> None:
     points = {
-        "prod": point(database_engine, "prod"),
-        "stage": point(database_engine, "stage", tokens=["another-token"]),
+        "prod": point(engine, "prod"),
+        "stage": point(engine, "stage", tokens=["another-token"]),
     }
     app = handoff_app(points)
     item = reference()
@@ -149,11 +149,11 @@ async def test_two_namespaces_never_meet(database_engine: AsyncEngine) -> None:
     assert (seen.json()["verify"], listed.json()["items"], state.json()["scan_cursor"]) == ([], [], None)
     async with sender(app, "stage") as thief:
         assert (await thief.get("state")).status_code == 401
-    assert await rows(database_engine, "stage") == {}
+    assert await rows(engine, "stage") == {}
 
 
-async def test_scan_cursor_is_kept_until_the_scan_ends(database_engine: AsyncEngine) -> None:
-    app = handoff_app({"prod": point(database_engine, "prod")})
+async def test_scan_cursor_is_kept_until_the_scan_ends(engine: AsyncEngine) -> None:
+    app = handoff_app({"prod": point(engine, "prod")})
     cursors = []
 
     async with sender(app, "prod") as client:
@@ -173,8 +173,8 @@ async def test_scan_cursor_is_kept_until_the_scan_ends(database_engine: AsyncEng
     assert state == {"scan_cursor": None, "reconcile_interval_seconds": 300.0}
 
 
-async def test_references_come_in_pages_without_the_settled_ones(database_engine: AsyncEngine) -> None:
-    app = handoff_app({"prod": point(database_engine, "prod")})
+async def test_references_come_in_pages_without_the_settled_ones(engine: AsyncEngine) -> None:
+    app = handoff_app({"prod": point(engine, "prod")})
     items = [reference(number, session_id=f"s-{number % 2}") for number in range(1, 6)]
     async with sender(app, "prod") as client:
         await client.post("observations", json=body(*(active(item) for item in items)))
@@ -191,8 +191,8 @@ async def test_references_come_in_pages_without_the_settled_ones(database_engine
     assert sorted(odd["items"], key=by_id) == sorted([items[0], items[2], items[4]], key=by_id)
 
 
-async def test_verify_is_bounded_at_what_the_client_can_bear(database_engine: AsyncEngine) -> None:
-    app = handoff_app({"prod": point(database_engine, "prod")})
+async def test_verify_is_bounded_at_what_the_client_can_bear(engine: AsyncEngine) -> None:
+    app = handoff_app({"prod": point(engine, "prod")})
     items = [reference(number) for number in range(1, 203)]
     async with sender(app, "prod") as client:
         await client.post("observations", json=body(*(active(item) for item in items[:200])))
@@ -209,8 +209,8 @@ async def test_verify_is_bounded_at_what_the_client_can_bear(database_engine: As
     assert len(later) == 200
 
 
-async def test_reports_are_kept_and_the_oldest_let_go(database_engine: AsyncEngine) -> None:
-    store = point(database_engine, "prod")
+async def test_reports_are_kept_and_the_oldest_let_go(engine: AsyncEngine) -> None:
+    store = point(engine, "prod")
     app = handoff_app({"prod": store})
     report = {
         "protocol": PROTOCOL,
@@ -226,9 +226,9 @@ async def test_reports_are_kept_and_the_oldest_let_go(database_engine: AsyncEngi
         for pages in range(KEPT_REPORTS + 2):
             assert (await client.post("reconciliations", json={**report, "pages": pages})).json() == {"ok": True}
 
-    latest = (await latest_reports(database_engine))["prod"]
+    latest = (await latest_reports(engine))["prod"]
     assert (latest.pages, latest.issues) == (KEPT_REPORTS + 1, ("attention_unavailable", "page_too_large"))
-    assert await count(database_engine, HANDOFF_REPORTS) == KEPT_REPORTS
+    assert await count(engine, HANDOFF_REPORTS) == KEPT_REPORTS
 
 
 FORGED = {**reference(), "action_id": "action-of-another"}
