@@ -40,7 +40,7 @@ class Request:
     agent_name: str | None = None
     requester: str | None = None
     environment_name: str | None = None
-    labels: Mapping[str, str] = field(default=_NO_LABELS)
+    labels: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
     paused_at: datetime | None = None
     public_session_id: str | None = None
 

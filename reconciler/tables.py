@@ -36,7 +36,8 @@ NAMESPACES = Table(
     Column("scan_cursor", Text()),  # where an incomplete full pass resumes
     Column("scan_started_at", Instant()),  # when the pass that `scan_cursor` belongs to began
     Column("scan_problems", Text(), nullable=False, server_default=""),  # of its pages so far
-    Column("clean_since", Instant()),  # the start of the newest pass that finished complete
+    Column("complete_since", Instant()),  # the start of the newest full pass that finished complete
+    Column("covered_since", Instant()),  # the start of the newest pass, full or head, that saw every change before it
     Column("verify_after", ROW_ID, nullable=False, server_default=text("0")),  # resumes there, wraps at the end
 )
 

@@ -1,0 +1,141 @@
+"""Applies observations: one notification per request, monotonic states, history and outbox in one transaction.
+
+Every door ends here (a refresh after a hint, a sweep, a push, the question before a delivery). What differs from
+the database is found by one read; where nothing differs nothing is written. A change is one conditional UPDATE that
+names the old state, so of two observers of the same change one wins and the other changes nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from config.clock import Clock
+from config.database import READ_ONLY
+from config.steps import Step, StepHook, ignore_step
+from reconciler import changes, outbox
+from reconciler.changes import Standing
+from reconciler.plan import plan
+from reconciler.reasons import Door
+from reconciler.references import Observation
+from reconciler.routes import Route, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What one call of `apply` did: how many requests are new, changed their state, or conflicted."""
+
+    new: int = 0
+    changed: int = 0
+    conflicts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Who is to be told: the routes and the destinations that they name; replaced as a whole on a reload."""
+
+    routes: Sequence[Route]
+    targets: Mapping[str, Target]
+
+
+class Notifications:
+    """The one writer of notification states.
+
+    `on_outbox` is called after a commit that left something to deliver; it must not block.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock,
+        routing: Callable[[], Routing],
+        *,
+        on_outbox: Callable[[], None] = lambda: None,
+        on_step: StepHook = ignore_step,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._routing = routing
+        self._on_outbox = on_outbox
+        self._on_step = on_step
+
+    async def apply(self, namespace: str, observations: Sequence[Observation], *, door: Door) -> Applied:
+        """Bring the database to what the observations say; idempotent, safe to run at the same time elsewhere.
+
+        An unknown reference is enrolled only by an observation that carries its request and is not terminal (where
+        nothing was told nothing is settled). A terminal state never changes: another terminal one is recorded as a
+        conflict, anything else is ignored. Raises SQLAlchemy's errors; then nothing is written.
+        """
+        latest = [item for _, item in sorted({item.reference.attention_id: item for item in observations}.items())]
+        if not latest:
+            return Applied()
+        async with self._engine.connect() as connection:
+            connection = await connection.execution_options(**READ_ONLY)
+            known = await changes.standing(connection, namespace, [item.reference.attention_id for item in latest])
+        work = _sort_out(latest, known, door)
+        if work.is_nothing:
+            return Applied()
+        async with self._engine.begin() as connection:
+            applied, is_planned = await self._write(connection, namespace, work, known, door)
+        self._on_step(Step.APPLIED)
+        if is_planned:
+            self._on_outbox()
+        return applied
+
+    async def _write(
+        self, connection: AsyncConnection, namespace: str, work: "_Work", known: Mapping[str, Standing], door: Door
+    ) -> tuple[Applied, bool]:
+        now = self._clock.now()
+        made = await changes.enroll(connection, namespace, work.new, now=now)
+        made += await changes.move(connection, work.moved, known, now=now)
+        await changes.touch(connection, work.seen_again, known)
+        await changes.record(connection, made, door=door, now=now)
+        conflicts = await changes.record_conflicts(connection, work.conflicts, known, door=door, now=now)
+        told = await outbox.told_of(connection, [change.notification_id for change, _ in made])
+        routing = self._routing()
+        plans = [
+            plan(
+                change,
+                routes=routing.routes,
+                targets=routing.targets,
+                told=told.get(change.notification_id, ()),
+                now=now,
+            )
+            for change, _ in made
+        ]
+        planned = await outbox.store(connection, plans, now=now)
+        new = sum(change.old is None for change, _ in made)
+        return Applied(new, len(made) - new, conflicts), planned > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    new: Sequence[Observation]
+    moved: Sequence[Observation]
+    seen_again: Sequence[Observation]
+    conflicts: Sequence[Observation]
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.new or self.moved or self.seen_again or self.conflicts)
+
+
+def _sort_out(observations: Sequence[Observation], known: Mapping[str, Standing], door: Door) -> _Work:
+    """Decide what each observation asks of the database.
+
+    A source that only pushes cannot be asked later, so its unchanged word is worth a write: its time is kept.
+    """
+    new, moved, seen_again, conflicts = [], [], [], []
+    for item in observations:
+        row = known.get(item.reference.attention_id)
+        if row is None:
+            if item.request is not None and not item.state.is_terminal:
+                new.append(item)
+        elif not row.state.is_terminal:
+            if (row.state, row.reason) != (item.state, item.reason):
+                moved.append(item)
+            elif door is Door.PUSH:
+                seen_again.append(item)
+        elif item.state.is_terminal and item.state is not row.state:
+            conflicts.append(item)
+    return _Work(new, moved, seen_again, conflicts)

@@ -1,0 +1,105 @@
+"""Stores plans in the transaction of the change that caused them; the unique constraint makes that idempotent."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from reconciler.plan import Decision, NewDelivery, Plan, Told
+from reconciler.reasons import DeliveryStatus
+from reconciler.statements import insert_ignoring
+from reconciler.tables import DECISIONS, DELIVERIES
+
+
+async def told_of(connection: AsyncConnection, notification_ids: Iterable[int]) -> Mapping[int, Sequence[Told]]:
+    """Return the deliveries of each notification, locked against a claim until the transaction ends."""
+    wanted = sorted(notification_ids)
+    if not wanted:
+        return {}
+    columns = DELIVERIES.c
+    rows = await connection.execute(
+        select(
+            columns.notification_id,
+            columns.id,
+            columns.destination,
+            columns.channel,
+            columns.recipient,
+            columns.purpose,
+            columns.status,
+            columns.route,
+        )
+        .where(columns.notification_id.in_(wanted))
+        .order_by(columns.id)
+        .with_for_update()
+    )
+    told: dict[int, list[Told]] = defaultdict(list)
+    for row in rows:
+        told[row.notification_id].append(
+            Told(
+                row.id, row.destination, row.channel, row.recipient, row.purpose, DeliveryStatus(row.status), row.route
+            )
+        )
+    return told
+
+
+async def store(connection: AsyncConnection, plans: Sequence[Plan], *, now: datetime) -> int:
+    """Add, cancel and explain what the plans ask for; return how many deliveries are new or cancelled.
+
+    Idempotent: a delivery that stands already is left as it is, and only a pending one is cancelled.
+    """
+    added = [_delivery(row, now) for plan in plans for row in plan.add]
+    changed = 0
+    if added:
+        statement = insert_ignoring(connection, DELIVERIES).returning(DELIVERIES.c.id)
+        changed += len((await connection.execute(statement, added)).all())
+    by_reason: dict[str, list[int]] = defaultdict(list)
+    for delivery_id, reason in (entry for plan in plans for entry in plan.cancel):
+        by_reason[reason.value].append(delivery_id)
+    for word, ids in sorted(by_reason.items()):
+        result = await connection.execute(
+            update(DELIVERIES)
+            .where(DELIVERIES.c.id.in_(ids), DELIVERIES.c.status == DeliveryStatus.PENDING)
+            .values(status=DeliveryStatus.CANCELLED, reason=word, finished_at=now)
+        )
+        changed += result.rowcount
+    await record_decisions(connection, [entry for plan in plans for entry in plan.decisions], now=now)
+    return changed
+
+
+async def record_decisions(connection: AsyncConnection, decisions: Sequence[Decision], *, now: datetime) -> None:
+    """Append entries to the story of their notifications."""
+    if decisions:
+        await connection.execute(insert(DECISIONS), [_decision(entry, now) for entry in decisions])
+
+
+def _delivery(row: NewDelivery, now: datetime) -> dict[str, Any]:
+    return {
+        "notification_id": row.notification_id,
+        "destination": row.destination,
+        "channel": row.channel,
+        "recipient": row.recipient,
+        "purpose": row.purpose,
+        "message_key": row.message_key,
+        "route": row.route,
+        "status": DeliveryStatus.PENDING.value,
+        "reason": row.reason.value,
+        "next_attempt_at": row.due_at,
+        "created_at": now,
+    }
+
+
+def _decision(entry: Decision, now: datetime) -> dict[str, Any]:
+    return {
+        "notification_id": entry.notification_id,
+        "decided_at": now,
+        "verdict": entry.verdict.value,
+        "reason": entry.reason.value,
+        "route": entry.route,
+        "destination": entry.destination,
+        "recipient": entry.recipient,
+        "purpose": entry.purpose,
+        "until": entry.until,
+    }

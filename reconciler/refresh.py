@@ -1,0 +1,150 @@
+"""Refreshes the sessions that unprocessed hints name: asks the source what is pending there now, and applies it.
+
+A hint is only a doorbell: what it said is never believed, the session's present view is. Hints stay unprocessed
+after an incomplete view and are tried again; one whose session the source does not know (the runtime may give an
+alias) makes a head pass due, once per burst.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from config.clock import Clock
+from config.steps import Step, StepHook, ignore_step
+from reconciler.enrolled import EnrolledReader
+from reconciler.errors import SourceError
+from reconciler.namespaces import Namespaces
+from reconciler.notifications import Notifications
+from reconciler.reasons import Door
+from reconciler.sightings import record_sightings
+from reconciler.source_book import SourceBook
+from reconciler.sources.protocol import Incomplete, Observes, RefreshesSessions, SessionView
+from reconciler.verify import Verifier
+from sinks.emit.wakeup import FOLLOW_UP_EVENTS
+from sinks.inbox import Inbox, Unprocessed
+
+log = structlog.get_logger()
+
+FIRST_RETRY = timedelta(seconds=1)
+RETRY_CEILING = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What one round did; `retry_at` is when a session whose view was incomplete may be asked again."""
+
+    sessions: int
+    incomplete: int
+    retry_at: datetime | None
+
+
+class Refresher:
+    """Works through unprocessed hints, session by session; running it twice at once does no harm."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock,
+        inbox: Inbox,
+        book: SourceBook,
+        namespaces: Namespaces,
+        notifications: Notifications,
+        *,
+        batch: int = 200,
+        on_step: StepHook = ignore_step,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._inbox = inbox
+        self._book = book
+        self._namespaces = namespaces
+        self._notifications = notifications
+        self._verifier = Verifier(engine, clock, notifications, namespaces)
+        self._batch = batch
+        self._on_step = on_step
+        self._waiting: dict[tuple[str, str], tuple[int, datetime]] = {}
+
+    async def round(self) -> Refreshed:
+        """Refresh at most `batch` sessions whose hints are unprocessed and whose turn it is."""
+        now = self._clock.now()
+        believed = [name for name in self._book.namespaces if self._book.believed(name)]
+        not_yet = [key for key, (_, retry_at) in self._waiting.items() if retry_at > now]
+        found = await self._inbox.unprocessed(believed, limit=self._batch, without=not_yet)
+        by_namespace: dict[str, list[Unprocessed]] = defaultdict(list)
+        for item in found:
+            by_namespace[item.namespace].append(item)
+        incomplete = 0
+        for namespace, items in by_namespace.items():
+            incomplete += await self._refresh_namespace(namespace, items)
+        retries = [retry_at for _, retry_at in self._waiting.values()]
+        return Refreshed(len(found), incomplete, min(retries, default=None))
+
+    async def _refresh_namespace(self, namespace: str, items: Sequence[Unprocessed]) -> int:
+        reader = EnrolledReader(self._engine, namespace)
+        follow_up = [item.session_id for item in items if item.event_types <= FOLLOW_UP_EVENTS]
+        held_open = await reader.has_open(follow_up) if follow_up else frozenset()
+        idle = [item for item in items if item.event_types <= FOLLOW_UP_EVENTS and item.session_id not in held_open]
+        await self._inbox.mark_processed(idle)
+        incomplete = 0
+        is_head_wanted = False
+        for item in items:
+            if item in idle:
+                continue
+            problems = await self._refresh_session(namespace, item, reader)
+            if problems == {Incomplete.SESSION_NOT_FOUND}:
+                is_head_wanted = True
+                await self._done(item)
+            elif problems:
+                incomplete += 1
+                self._try_later(item)
+            else:
+                await self._done(item)
+        if is_head_wanted:
+            await self._namespaces.want_head([namespace])
+        return incomplete
+
+    async def _refresh_session(
+        self, namespace: str, item: Unprocessed, reader: EnrolledReader
+    ) -> frozenset[Incomplete]:
+        """Apply what is pending in the session now; return why the view was incomplete, empty where it was whole."""
+        source = self._book.believed(namespace)
+        if not isinstance(source, RefreshesSessions):
+            return frozenset({Incomplete.SESSION_NOT_FOUND})
+        try:
+            view = await source.session(item.session_id, known=reader)
+        except SourceError as error:
+            log.warning("refresh.failed", namespace=namespace, session_id=item.session_id, reason=error.reason)
+            return frozenset({Incomplete.STORE_ERROR})
+        self._on_step(Step.SOURCE_ASKED)
+        await self._apply(namespace, view)
+        if isinstance(source, Observes):
+            shown = {active.reference.attention_id for active in view.active}
+            standing = await reader.open_in_session(item.session_id)
+            missing = [enrolled for enrolled in standing if enrolled.reference.attention_id not in shown]
+            await self._verifier.ask(namespace, source, missing, door=Door.HINT)
+        return view.problems
+
+    async def _apply(self, namespace: str, view: SessionView) -> None:
+        await self._notifications.apply(namespace, view.active, door=Door.HINT)
+        await record_sightings(
+            self._engine,
+            namespace,
+            withheld=view.withheld,
+            delegations=view.delegations,
+            now=self._clock.now(),
+        )
+
+    async def _done(self, item: Unprocessed) -> None:
+        await self._inbox.mark_processed([item])
+        self._waiting.pop((item.namespace, item.session_id), None)
+        self._on_step(Step.HINTS_PROCESSED)
+
+    def _try_later(self, item: Unprocessed) -> None:
+        key = (item.namespace, item.session_id)
+        tries = self._waiting.get(key, (0, self._clock.now()))[0] + 1
+        pause = min(FIRST_RETRY * 2 ** min(tries - 1, 10), RETRY_CEILING)
+        self._waiting[key] = (tries, self._clock.now() + pause)

@@ -1,0 +1,79 @@
+"""Which destinations a request is for: an ordered list of routes, each with matchers; made from the settings."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+
+from reconciler.states import Kind
+
+_NONE: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A configured destination as the plan sees it: its name, its channel's type and its stable recipients."""
+
+    name: str
+    channel: str
+    recipients: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a route may look at: content-free."""
+
+    namespace: str
+    kind: Kind
+    agent_name: str | None
+    requester: str | None
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Shell globs, case-sensitive; an empty tuple matches everything, a missing value matches only `*`."""
+
+    namespace: tuple[str, ...] = ()
+    kind: tuple[str, ...] = ()
+    agent: tuple[str, ...] = ()
+    requester: tuple[str, ...] = ()
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NONE)
+
+    def accepts(self, subject: Subject) -> bool:
+        """Answer whether every matcher that is stated accepts the subject."""
+        return (
+            _any_glob(self.namespace, subject.namespace)
+            and _any_glob(self.kind, subject.kind.value)
+            and _any_glob(self.agent, subject.agent_name)
+            and _any_glob(self.requester, subject.requester)
+            and all(_any_glob(globs, subject.labels.get(name)) for name, globs in self.labels.items())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One `[[routes]]` table; `name` is how decisions name it (`routes[0]`, or `default`)."""
+
+    name: str
+    match: Match
+    notify: tuple[str, ...]
+    goes_on: bool = False  # `continue`: later routes may match too
+
+
+def matching(routes: Sequence[Route], subject: Subject) -> Iterable[Route]:
+    """Yield the routes that decide about the subject: up to and with the first that does not go on."""
+    for route in routes:
+        if route.match.accepts(subject):
+            yield route
+            if not route.goes_on:
+                return
+
+
+def default_routes(destinations: Iterable[str]) -> tuple[Route, ...]:
+    """Return what holds where no `[[routes]]` is configured: everything to every destination."""
+    return (Route(name="default", match=Match(), notify=tuple(destinations)),)
+
+
+def _any_glob(globs: tuple[str, ...], value: str | None) -> bool:
+    return not globs or any(glob == "*" if value is None else fnmatchcase(value, glob) for glob in globs)

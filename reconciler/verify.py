@@ -1,0 +1,109 @@
+"""Asks a source about enrolled references that a pass did not show, bounded, resuming where it stopped, wrapping.
+
+This is apart from the scan and runs also when the scan failed: absence from a scan proves nothing, only the exact
+question about a reference does. A reference that stays unavailable is asked about less and less often.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import update
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from config.clock import Clock
+from reconciler.enrolled import Enrolled, EnrolledReader
+from reconciler.namespaces import Namespaces
+from reconciler.notifications import Notifications
+from reconciler.reasons import Door
+from reconciler.references import Observation
+from reconciler.sources.protocol import Observes
+from reconciler.states import AttentionState
+from reconciler.tables import NOTIFICATIONS
+
+# The growing interval between two questions about a reference that is unavailable, and its ceiling.
+FIRST_RETRY = timedelta(seconds=30)
+RETRY_CEILING = timedelta(hours=1)
+
+_BATCH = 50
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """How many references were asked about, and how many of them have another state now."""
+
+    asked: int
+    changed: int
+
+
+class Verifier:
+    """Verifies the open references of one namespace."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock,
+        notifications: Notifications,
+        namespaces: Namespaces,
+        *,
+        limit: int = 500,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._notifications = notifications
+        self._namespaces = namespaces
+        self._limit = limit
+
+    async def pass_over(self, namespace: str, source: Observes, *, shown: Collection[str]) -> Verified:
+        """Ask about at most `limit` due references that are not in `shown` (attention ids); idempotent."""
+        reader = EnrolledReader(self._engine, namespace)
+        position = (await self._namespaces.get(namespace)).verify_after
+        begun_at, asked, changed, has_wrapped = position, 0, 0, position == 0
+        while asked < self._limit:
+            batch = await reader.open_after(position, due_at=self._clock.now(), limit=_BATCH)
+            if not batch and has_wrapped:
+                break
+            if not batch:
+                position, has_wrapped = 0, True
+                continue
+            todo = [item for item in batch if item.reference.attention_id not in shown]
+            changed += await self.ask(namespace, source, todo)
+            asked += len(todo)
+            position = batch[-1].id
+            if has_wrapped and begun_at and position >= begun_at:
+                break
+        reached = position if asked >= self._limit else 0
+        if reached != begun_at:
+            await self._namespaces.save(namespace, {"verify_after": reached})
+        return Verified(asked, changed)
+
+    async def ask(
+        self, namespace: str, source: Observes, items: Sequence[Enrolled], *, door: Door = Door.VERIFY
+    ) -> int:
+        """Ask about these references and apply the answers; return how many changed their state."""
+        if not items:
+            return 0
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def observe(item: Enrolled) -> Observation:
+            async with gate:
+                return await source.observe(item.reference)
+
+        observations = await asyncio.gather(*(observe(item) for item in items))
+        applied = await self._notifications.apply(namespace, observations, door=door)
+        pairs = zip(items, observations, strict=True)
+        await self._ask_later([item for item, seen in pairs if seen.state is AttentionState.UNAVAILABLE])
+        return applied.changed
+
+    async def _ask_later(self, items: Sequence[Enrolled]) -> None:
+        now = self._clock.now()
+        async with self._engine.begin() as connection:
+            for item in items:
+                pause = min(FIRST_RETRY * 2 ** min(item.verify_failures, 16), RETRY_CEILING)
+                await connection.execute(
+                    update(NOTIFICATIONS)
+                    .where(NOTIFICATIONS.c.id == item.id, NOTIFICATIONS.c.state == AttentionState.UNAVAILABLE.value)
+                    .values(verify_failures=item.verify_failures + 1, verify_due_at=now + pause)
+                )
