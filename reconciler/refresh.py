@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
+from sinks.emit.wakeup import FOLLOW_UP_EVENTS
+from sinks.inbox import Inbox, Unprocessed
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
@@ -24,8 +26,6 @@ from reconciler.sightings import record_sightings
 from reconciler.source_book import SourceBook
 from reconciler.sources.protocol import Incomplete, Observes, RefreshesSessions, SessionView
 from reconciler.verify import Verifier
-from sinks.emit.wakeup import FOLLOW_UP_EVENTS
-from sinks.inbox import Inbox, Unprocessed
 
 log = structlog.get_logger()
 
