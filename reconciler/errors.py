@@ -38,5 +38,9 @@ class UnknownNamespace(ReconcilerError):  # noqa: N818  # states a fact
     """No configured source has this namespace."""
 
 
+class UnknownAttention(ReconcilerError):  # noqa: N818  # states a fact
+    """No notification has the attention id that was named."""
+
+
 class AmbiguousAttention(ReconcilerError):  # noqa: N818  # states a fact
     """An attention id exists in more than one namespace; the caller must name one."""

@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from config.statements import insert_ignoring
 from reconciler.plan import Decision, NewDelivery, Plan, Told
 from reconciler.reasons import DeliveryStatus
-from reconciler.statements import insert_ignoring
 from reconciler.tables import DECISIONS, DELIVERIES
 
 

@@ -6,7 +6,7 @@ A conformance suite (tests/contract/sources) runs against every implementation.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -30,10 +30,14 @@ class Incomplete(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """A parent that waits on a child: navigation only, never a notification of its own."""
+    """A parent that waits on a child: navigation only, never a notification of its own.
+
+    `is_child_enrolled` is False where a scope leaves the child out: then only an operator can be shown the way.
+    """
 
     session_id: str
     child_session_id: str
+    is_child_enrolled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,13 @@ class Observes(Protocol):
     async def observe(self, reference: Reference) -> Observation:
         """Return what is true of the reference now; an outage is `unavailable`, never an exception."""
         ...
+
+
+@runtime_checkable
+class PushOnly(Protocol):
+    """A source that cannot be asked: its last word counts as true for `fresh_for` and proves nothing after that."""
+
+    fresh_for: timedelta
 
 
 class Known(Protocol):
