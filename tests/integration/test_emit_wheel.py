@@ -90,7 +90,7 @@ def project(wheel: Path, tmp_path: Path) -> Iterator[Path]:
         (project / package / "__init__.py").write_text('OWNER = "agent"\n')
     (project / "agent.py").write_text(AGENT)
     (project / "pyproject.toml").write_text(PROJECT)
-    shutil.copy(ROOT / "tests" / "support" / "cayu_runtime.py", project / "scripted_runtime.py")
+    shutil.copy(ROOT / "worker" / "scripted" / "runtime.py", project / "scripted_runtime.py")
     yield project
     shutil.rmtree(project)
 
