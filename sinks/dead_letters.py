@@ -56,9 +56,7 @@ async def read_dead_letters(engine: AsyncEngine, *, limit: int = 1000) -> Sequen
     async with engine.connect() as connection:
         await connection.execution_options(**READ_ONLY)
         rows = (await connection.execute(query.order_by(columns.id.desc()).limit(limit))).all()
-    return [
-        DeadLetter(row.stream_id, row.reason, _printable(row.raw), row.raw_bytes, row.received_at) for row in rows
-    ]
+    return [DeadLetter(row.stream_id, row.reason, _printable(row.raw), row.raw_bytes, row.received_at) for row in rows]
 
 
 def _printable(raw: bytes) -> str:

@@ -11,8 +11,8 @@ from config.clock import SystemClock
 from sinks.emit.wakeup import WAKE_UP_EVENTS
 from sinks.inbox import Inbox
 from sinks.inbox_sink import InboxSink
-from tests.support.cayu_runtime import SECRET_MARK, close_store, make_app, open_store, pause
 from tests.support.events import make_event
+from worker.scripted.runtime import CONTENT_MARK, close_store, make_app, open_store, pause
 
 
 async def test_real_pause_is_in_the_inbox_when_the_run_pauses(engine: AsyncEngine, tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ async def test_real_pause_is_in_the_inbox_when_the_run_pauses(engine: AsyncEngin
     assert waiting.session_id == "s-1"
     assert {"tool.call.approval_requested", "session.interrupted"} <= waiting.event_types <= WAKE_UP_EVENTS
     async with engine.connect() as connection:
-        assert SECRET_MARK not in str((await connection.execute(text("SELECT * FROM inbox"))).all())
+        assert CONTENT_MARK not in str((await connection.execute(text("SELECT * FROM inbox"))).all())
     await close_store(store)
 
 

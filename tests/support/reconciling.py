@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sinks.inbox import Inbox
 from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -19,7 +18,8 @@ from reconciler.source_book import Entry, SourceBook
 from reconciler.sweep import Sweeper
 from reconciler.tables import DELIVERIES, HISTORY, NOTIFICATIONS, SWEEPS
 from sinks.emit.hint import Hint
-from tests.support.scripted_source import BEGINNING, ScriptedSource
+from sinks.inbox import Inbox
+from tests.support.paging_source import BEGINNING, PagingSource
 
 NAMESPACE = "prod"
 TARGETS = {
@@ -33,8 +33,8 @@ class Reconciling:
     """Everything of the room, on one database; `also` adds sources under other namespaces."""
 
     engine: AsyncEngine
-    source: ScriptedSource = field(default_factory=ScriptedSource)
-    also: Mapping[str, ScriptedSource] = field(default_factory=dict)
+    source: PagingSource = field(default_factory=PagingSource)
+    also: Mapping[str, PagingSource] = field(default_factory=dict)
     page_budget: int = 32
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class Reconciling:
         async with self.engine.connect() as connection:
             return list((await connection.execute(statement)).all())
 
-    def _entry(self, name: str, source: ScriptedSource) -> Entry:
+    def _entry(self, name: str, source: PagingSource) -> Entry:
         return Entry(name, "scripted", source, timedelta(minutes=5), timedelta(seconds=15))
 
     def _ring(self) -> None:
@@ -88,6 +88,6 @@ class Reconciling:
 
 
 @pytest.fixture
-def reconciling(database_engine: AsyncEngine) -> Reconciling:
+def reconciling(engine: AsyncEngine) -> Reconciling:
     """Return a reconciler on SQLite, and on PostgreSQL."""
-    return Reconciling(database_engine)
+    return Reconciling(engine)

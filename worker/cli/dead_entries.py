@@ -19,7 +19,6 @@ def add_to(commands: Any) -> None:
 
 async def _run(arguments: argparse.Namespace) -> int:
     from sinks.dead_letters import read_dead_letters
-
     from worker.app import open_core
 
     async with open_core(load(arguments)) as core:

@@ -6,8 +6,7 @@ from sqlalchemy import update
 
 from reconciler.reasons import Door
 from reconciler.tables import DELIVERIES
-from tests.support.reconciling import NAMESPACE, Reconciling
-from tests.support.scripted_source import (
+from tests.support.paging_source import (
     ACTIVE,
     CANCELLED,
     EXPIRED,
@@ -17,6 +16,7 @@ from tests.support.scripted_source import (
     UNREACHABLE,
     observation,
 )
+from tests.support.reconciling import NAMESPACE, Reconciling
 
 
 async def apply(reconciling: Reconciling, *observations: object, namespace: str = NAMESPACE) -> object:

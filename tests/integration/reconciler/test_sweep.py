@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.sources.protocol import Incomplete
 from reconciler.sweep import Mode
+from tests.support.paging_source import BEGINNING, RESOLVED, UNAVAILABLE, observation, requests
 from tests.support.reconciling import NAMESPACE, Reconciling
-from tests.support.scripted_source import BEGINNING, RESOLVED, UNAVAILABLE, observation, requests
 
 
 async def test_full_pass_enrolls_everything_and_is_complete(reconciling: Reconciling) -> None:
@@ -74,8 +74,8 @@ async def test_failing_store_resumes_where_it_stopped_and_verifies_all_the_same(
     assert (resumed.pages, resumed.is_complete) == (2, True)
 
 
-async def test_page_budget_resumes_until_the_whole_was_seen(database_engine: object) -> None:
-    reconciling = Reconciling(database_engine, page_budget=2)  # type: ignore[arg-type]
+async def test_page_budget_resumes_until_the_whole_was_seen(engine: object) -> None:
+    reconciling = Reconciling(engine, page_budget=2)  # type: ignore[arg-type]
     reconciling.source.pending = requests(range(1, 901))
 
     passes = [await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL) for _ in range(3)]
@@ -85,8 +85,8 @@ async def test_page_budget_resumes_until_the_whole_was_seen(database_engine: obj
     assert (await reconciling.namespaces.get(NAMESPACE)).scan_cursor is None
 
 
-async def test_issue_of_an_earlier_part_keeps_the_resumed_pass_incomplete(database_engine: object) -> None:
-    reconciling = Reconciling(database_engine, page_budget=1)  # type: ignore[arg-type]
+async def test_issue_of_an_earlier_part_keeps_the_resumed_pass_incomplete(engine: object) -> None:
+    reconciling = Reconciling(engine, page_budget=1)  # type: ignore[arg-type]
     reconciling.source.pending = requests(range(1, 301))
     reconciling.source.problems = frozenset({Incomplete.PENDING_ACTION_ISSUES})
     await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
