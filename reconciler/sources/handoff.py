@@ -4,7 +4,6 @@ It cannot be asked, so its last word counts for `fresh_for`; with `ask_url` the 
 about one exact reference, which the agent itself handed to us (`GET /api/human-attention/{attention_id}`).
 """
 
-import asyncio
 from datetime import timedelta
 from typing import Literal
 
@@ -112,7 +111,7 @@ class AskingHandoffSource:
             ) as response:
                 status = response.status
                 text = await response.content.read(_MAX_ANSWER_BYTES)
-        except (ClientError, OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, ClientError, OSError) as error:
             raise SourceUnavailable("unreachable", f"{place} does not answer ({type(error).__name__})") from None
         if status in _REFUSED_STATUSES:
             raise SourceRefused("refused", f"{place} refuses us ({status}): correct ask_token")

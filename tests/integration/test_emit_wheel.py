@@ -20,7 +20,7 @@ from tests.support.answering import Answering, answering
 ROOT = Path(__file__).parents[2]
 EMIT = ROOT / "sinks" / "emit"
 
-AGENT = '''
+AGENT = """
 import asyncio
 import os
 import sys
@@ -55,7 +55,7 @@ async def main():
 
 if __name__ == "__main__":
     asyncio.run(main())
-'''
+"""
 
 PROJECT = """
 [project]

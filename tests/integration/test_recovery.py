@@ -21,7 +21,7 @@ from sinks.emit.recovery import load_app, main, worker
 from sinks.emit.recovery_loop import Outcome, Recovery, run_rounds
 from sinks.emit.redis_stream import RedisStreamSink
 from tests.support.answering import answering
-from tests.support.cayu_runtime import close_store, make_app, open_store, pause
+from worker.scripted.runtime import close_store, make_app, open_store, pause
 
 ROOT = Path(__file__).parents[2]
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -232,7 +232,7 @@ async def test_factory_may_be_a_coroutine_function(monkeypatch: pytest.MonkeyPat
 
 def test_command_refuses_an_application_without_the_sink_with_exit_2(tmp_path: Path) -> None:
     (tmp_path / "agent_project.py").write_text(
-        "from tests.support.cayu_runtime import make_app, open_store\n"
+        "from worker.scripted.runtime import make_app, open_store\n"
         f"def factory(): return make_app(open_store({str(tmp_path / 'cayu.db')!r}), agents=False)\n"
     )
 

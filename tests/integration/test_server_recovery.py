@@ -11,7 +11,7 @@ from cayu.server import AuthContext, ServerConfig, create_server
 from config.clock import FrozenClock
 from sinks.emit.redis_stream import RedisStreamSink
 from tests.support.answering import Answering, answering
-from tests.support.cayu_runtime import make_app, open_store, pause
+from worker.scripted.runtime import make_app, open_store, pause
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

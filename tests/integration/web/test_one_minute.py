@@ -22,7 +22,7 @@ namespace = "prod"
 type = "handoff"
 """
 # What a model would decide, without one: pay the invoice, then say so.
-SCRIPTED = '''
+SCRIPTED = """
 from cayu.evals import ScriptedModelProvider
 from cayu.messages import MessageRole
 from cayu.providers import ModelStreamEvent
@@ -40,7 +40,7 @@ def respond(request):
 
 def build_app():
     return build(provider=ScriptedModelProvider(response_factory=respond))
-'''
+"""
 
 
 class Output:
@@ -112,7 +112,9 @@ async def test_scaffolded_agent_needs_two_variables_and_no_code(tmp_path: Path) 
                 opened = await handbell.line(lambda line: "Tool approval required" in line)
                 item = (await person.get("/inbox")).json()["items"][0]
                 await person.post(f"/inbox/{item['id']}/settle", json={"decision": "approve"})
-                settled = await handbell.line(lambda line: re.search("resolved|approved", line, re.I) is not None)
+                settled = await handbell.line(
+                    lambda line: re.search("resolved|approved", line, re.IGNORECASE) is not None
+                )
 
     assert variables.keys() == {"CAYU_ATTENTION_HANDOFF_URL", "CAYU_ATTENTION_HANDOFF_TOKEN"}
     assert "SENSITIVE" not in "\n".join(handbell.lines)
