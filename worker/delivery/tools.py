@@ -11,7 +11,6 @@ from reconciler.routes import Target
 from worker.channels.destination import Destination
 from worker.delivery.limits import Limits
 
-
 # Channel type, outcome, reason (empty where it was sent) and how long the provider took; must not raise.
 Tried = Callable[[str, str, str, timedelta], None]
 

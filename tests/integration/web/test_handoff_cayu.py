@@ -126,20 +126,20 @@ async def test_receiver_that_was_down_is_repaired_by_one_pass(sqlite_engine: Asy
 
 
 async def test_restart_between_observation_and_verify_settles_late_and_truly(
-    database_engine: AsyncEngine, tmp_path: Path
+    engine: AsyncEngine, tmp_path: Path
 ) -> None:
-    async with serving(handoff_app({"prod": point(database_engine, "prod")})) as first:
+    async with serving(handoff_app({"prod": point(engine, "prod")})) as first:
         port = int(first.url.rsplit(":", 1)[1])
         async with agent(tmp_path, first) as producer:
             await pause(producer.app, "user_input", "s-1")
             await first.__aexit__(None, None, None)
             await producer.settle("s-1", "answer")
-            between = await states(database_engine)
-            async with serving(handoff_app({"prod": point(database_engine, "prod")}), port=port):
+            between = await states(engine)
+            async with serving(handoff_app({"prod": point(engine, "prod")}), port=port):
                 await producer.handoff.reconcile_once()
 
     assert between == {"s-1": ("user_input", "active", None)}
-    assert await states(database_engine) == {"s-1": ("user_input", "resolved", None)}
+    assert await states(engine) == {"s-1": ("user_input", "resolved", None)}
 
 
 async def test_interrupted_scan_resumes_where_the_receiver_remembers(
