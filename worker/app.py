@@ -40,7 +40,7 @@ from worker.delivery.backoff import BackOff
 from worker.delivery.engine import DeliveryEngine
 from worker.delivery.limits import Limits
 from worker.delivery.messages import Links
-from worker.delivery.tools import target_of
+from worker.delivery.tools import Tried, ignore_try, target_of
 from worker.housekeeping import Keep, Retention
 
 log = structlog.get_logger()
@@ -116,8 +116,8 @@ async def open_core(
         )
 
 
-def delivery_engine(core: Core, bell: Bell | None = None) -> DeliveryEngine:
-    """Return the delivery of this process, with the bounds that the settings give."""
+def delivery_engine(core: Core, bell: Bell | None = None, *, on_tried: Tried = ignore_try) -> DeliveryEngine:
+    """Return the delivery of this process, with the bounds that the settings give; `on_tried` counts."""
     limits, links = core.settings.delivery, core.settings.links
     return DeliveryEngine(
         core.engine,
@@ -138,6 +138,7 @@ def delivery_engine(core: Core, bell: Bell | None = None) -> DeliveryEngine:
             dead_letter_limit=limits.dead_letter_limit,
         ),
         on_step=core.on_step,
+        on_tried=on_tried,
     )
 
 

@@ -31,6 +31,7 @@ _COMMANDS = (
     "worker.cli.listing",
     "worker.cli.dead_entries",
     "worker.cli.sources",
+    "worker.cli.conformance",
 )
 
 Run = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]

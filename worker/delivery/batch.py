@@ -124,7 +124,13 @@ class _Sending:
             log.warning("delivery.lease_lost", destination=self._batch.destination, count=len(results) - len(entries))
         for entry in entries:
             log_entry(entry)
+            self._count(entry)
         return entries
+
+    def _count(self, entry: Entry) -> None:
+        result, transition = entry.result, entry.transition
+        reason = "" if transition.status is DeliveryStatus.SENT else transition.reason.value
+        self._tools.on_tried(result.row.channel, transition.attempt.value, reason, result.duration)
 
 
 def log_entry(entry: Entry) -> None:

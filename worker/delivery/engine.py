@@ -22,7 +22,7 @@ from worker.delivery.loop import DestinationLoop
 from worker.delivery.messages import Links
 from worker.delivery.orphans import end_orphans, know_destinations
 from worker.delivery.provider import Provider
-from worker.delivery.tools import Tools, target_of
+from worker.delivery.tools import Tools, Tried, ignore_try, target_of
 
 log = structlog.get_logger()
 
@@ -47,11 +47,12 @@ class DeliveryEngine:
         limits: Limits | None = None,
         on_step: StepHook = ignore_step,
         luck: Callable[[], float] | None = None,
+        on_tried: Tried = ignore_try,
     ) -> None:
         limits, links = limits or Limits(), links or Links()
         by_name = {destination.name: destination for destination in destinations}
         told = [target_of(by_name[name]) for name in operator if name in by_name]
-        self._tools = Tools(engine, clock, by_name, told, limits, luck or random.SystemRandom().random)
+        self._tools = Tools(engine, clock, by_name, told, limits, luck or random.SystemRandom().random, on_tried)
         self._bell = bell
         self._stop = asyncio.Event()
         self._loops = [
