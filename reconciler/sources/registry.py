@@ -19,6 +19,7 @@ SOURCE_TYPES = PlugIns(
     group="handbell.sources",
     built_in={
         "cayu": "reconciler.sources.cayu",
+        "handoff": "reconciler.sources.handoff",
     },
 )
 

@@ -6,6 +6,8 @@ after a timeout a breaker fails fast.
 """
 
 import asyncio
+import contextlib
+from collections.abc import Mapping
 from typing import Literal
 
 from cayu.events import Event
@@ -19,6 +21,7 @@ from .breaker import Admission, Breaker
 from .errors import HintNotDurable, NotDurableReason, SinkConfigError
 from .hint import NAMESPACE_CHARS, Hint
 from .loop_clients import LoopClients, RedisClient
+from .names import RECOVERY_PREFIX
 from .promises import InboxPromise, Promise, StreamPromise
 from .wakeup import FOLLOW_UP_EVENTS, hint_of
 
@@ -86,12 +89,34 @@ class RedisStreamSink(EventSink):
             self._breaker.record_success()
 
     async def probe(self) -> bool:
-        """Say, within the timeout, whether the thing that the chosen promise rests on is there now."""
+        """Say, within the timeout, whether the thing that the chosen promise rests on is there now.
+
+        If it is, an open breaker closes.
+        """
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._promise.holds(self._client())
+                is_there = await self._promise.holds(self._client())
         except (RedisError, OSError):  # a TimeoutError is an OSError
             return False
+        if is_there:
+            self._breaker.record_probe_success()
+        return is_there
+
+    @property
+    def is_failing_fast(self) -> bool:
+        """Say whether emits are refused without a try, because one timed out lately."""
+        return self._breaker.is_open
+
+    async def report_recovery(self, outcome: str, *, recovered: int, state: Mapping[str, str | int]) -> None:
+        """Count a recovery round in Redis, for `handbell status`; what cannot be counted now is not."""
+        key = RECOVERY_PREFIX + self.handbell_namespace
+        pipeline = self._client().pipeline(transaction=False)
+        pipeline.hincrby(key, f"rounds_{outcome}", 1)
+        pipeline.hincrby(key, "recovered", recovered)
+        pipeline.hset(key, mapping={"last_outcome": outcome, **state})
+        with contextlib.suppress(RedisError, OSError):
+            async with asyncio.timeout(self._timeout_seconds):
+                await pipeline.execute()
 
     async def aclose(self) -> None:
         """Close the running loop's connections."""
@@ -102,9 +127,8 @@ class RedisStreamSink(EventSink):
 
     async def _admit(self) -> None:
         admission = self._breaker.admit()
-        if admission is Admission.PROBE and await self.probe():
-            self._breaker.record_probe_success()
-        elif admission is not Admission.PASS:
+        is_admitted = admission is Admission.PASS or (admission is Admission.PROBE and await self.probe())
+        if not is_admitted:
             raise HintNotDurable(NotDurableReason.BREAKER_OPEN)
 
     async def _add(self, promise: Promise, hint: Hint) -> None:

@@ -41,6 +41,7 @@ def point(
     clock: Clock | None = None,
     per_second: float = 10_000,
     max_group: int = 100,
+    limits: Limits | None = None,
     on_outbox: Callable[[], None] = lambda: None,
 ) -> HandoffPoint:
     """Make one namespace's receiver on `engine`."""
@@ -49,12 +50,13 @@ def point(
     notifications = Notifications(engine, clock, routing, on_outbox=on_outbox)
     intake = Intake(namespace, notifications, store, max_group=max_group)
     receiver = HandoffReceiver(intake, store, clock, reconcile_every=timedelta(minutes=5))
-    return HandoffPoint(receiver, Tokens(tokens), RateLimit(clock, per_second=per_second, burst=int(per_second)))
+    rate = RateLimit(clock, per_second=per_second, burst=int(per_second))
+    return HandoffPoint(receiver, Tokens(tokens), rate, limits or Limits())
 
 
-def handoff_app(points: dict[str, HandoffPoint], *, limits: Limits | None = None) -> ASGIApp:
+def handoff_app(points: dict[str, HandoffPoint]) -> ASGIApp:
     """Make the public application with nothing but the handoff."""
-    return public_app(HandoffRoutes(points, limits=limits).routes())
+    return public_app(HandoffRoutes(points).routes())
 
 
 @asynccontextmanager

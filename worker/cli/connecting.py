@@ -4,6 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from config.database_errors import database_place
+from worker.web.tokens import export_lines
 
 if TYPE_CHECKING:
     from worker.roles import Running
@@ -19,9 +20,26 @@ def print_how_to_connect(running: "Running") -> None:
         f"sources       {sources}",
         f"destinations  {', '.join(core.destinations)}",
     ]
+    if running.public is not None:
+        lines.append(f"web           {running.public.server.url}")
+    lines.append(f"admin         {running.admin.url}")
+    lines += _handoffs(running)
     if not core.book.entries:
         lines += _first_steps(running)
     print("\n".join(lines), file=sys.stdout, flush=True)
+
+
+def _handoffs(running: "Running") -> list[str]:
+    """Return the two lines that connect an agent to each handoff source whose token was made here."""
+    if running.public is None:
+        return []
+    url = running.core.settings.web.public_url or running.public.server.url
+    lines: list[str] = []
+    for connection in running.public.connections:
+        if connection.token is not None:
+            lines += ["", f"To connect a Cayu agent to {connection.namespace}, give it these two variables:"]
+            lines += export_lines(url, connection.namespace, connection.token)
+    return lines
 
 
 def _redis(running: "Running") -> str:

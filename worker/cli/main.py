@@ -30,7 +30,6 @@ _COMMANDS = (
     "worker.cli.status",
     "worker.cli.listing",
     "worker.cli.dead_entries",
-    "worker.cli.redriving",
     "worker.cli.sources",
 )
 

@@ -15,9 +15,9 @@ from typing import Any
 from config.loading import Configuration
 from config.settings import ChannelSettings, Settings, SourceSettings
 from config.steps import Step
+from worker.channels.testing.smtp_server import FakeSmtp
 from worker.demo.child import Child, running_agent
 from worker.demo.evidence import Evidence, read_evidence, settled_and_told, told_of_all
-from worker.demo.mailbox import Mailbox, open_mailbox
 from worker.demo.story import SCENES
 from worker.redis_server import open_redis
 from worker.roles import ALL_ROLES, Running, started
@@ -57,7 +57,7 @@ async def play(say: Callable[[str], None]) -> Played:
     """Play the whole story in a temporary folder; TimeoutError where Handbell did not do its part in a minute."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="handbell-demo-")))
-        mailbox = stack.enter_context(open_mailbox())
+        mailbox = await stack.enter_async_context(FakeSmtp())
         configuration = _configuration(folder, mailbox)
         say("A Cayu agent starts in a process of its own; its events reach Handbell through an embedded Valkey.")
         progress = Progress()
@@ -97,7 +97,7 @@ async def _start(
     return running, child
 
 
-def _configuration(folder: Path, mailbox: Mailbox) -> Configuration:
+def _configuration(folder: Path, mailbox: FakeSmtp) -> Configuration:
     mail: dict[str, Any] = {
         "type": "email",
         "host": "127.0.0.1",

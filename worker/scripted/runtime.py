@@ -46,7 +46,14 @@ from cayu.tools import (
     UserInputTool,
 )
 
-Kind = Literal["user_input", "tool_approval", "tool_approval_expiring", "manual_recovery", "delegated_action"]
+Kind = Literal[
+    "user_input",
+    "tool_approval",
+    "tool_approval_expiring",
+    "manual_recovery",
+    "delegated_action",
+    "nested_delegated_action",
+]
 KINDS: tuple[Kind, ...] = (
     "user_input",
     "tool_approval",
@@ -59,6 +66,7 @@ PROMPTS: dict[Kind, str] = {
     "tool_approval": "approve",
     "manual_recovery": "crash",
     "delegated_action": "delegate",
+    "nested_delegated_action": "nest",
 }
 CONTENT_MARK = "SENSITIVE-do-not-notify"
 
@@ -170,6 +178,7 @@ def _script(text: str) -> tuple[tuple[str, str, dict[str, Any]], ...]:
         ("expiring", "deploy", {"target": text}),
         ("crash", "deploy", {"target": "crash"}),
         ("delegate", "subagent", {"agent": "worker", "task": "ask the user"}),
+        ("nest", "subagent", {"agent": "parent", "task": "delegate"}),
     )
 
 
@@ -224,12 +233,13 @@ def _register_agents(app: CayuApp) -> None:
         tool_policy=ApprovalPolicy(),
         tool_effect_reconcilers=reconcilers(),
     )
-    subagent = SubagentTool(
-        app,
-        agents={"worker": SubagentSpec(agent_name="worker", description="asks")},
-        execution_profile_identity=ident("subagent"),
-    )
-    app.register_agent(AgentSpec(name="parent", model="scripted", system_prompt="s"), tools=[subagent])
+    for agent, child in (("parent", "worker"), ("grandparent", "parent")):
+        subagent = SubagentTool(
+            app,
+            agents={child: SubagentSpec(agent_name=child, description="asks")},
+            execution_profile_identity=ident(f"subagent-{child}"),
+        )
+        app.register_agent(AgentSpec(name=agent, model="scripted", system_prompt="s"), tools=[subagent])
 
 
 def request_for(
@@ -243,7 +253,7 @@ def request_for(
     """Return the run that ends in a pause of `kind`."""
     prompt = f"expiring:{ttl_seconds}" if kind == "tool_approval_expiring" else PROMPTS[kind]
     return RunRequest(
-        agent_name="parent" if kind == "delegated_action" else "worker",
+        agent_name={"delegated_action": "parent", "nested_delegated_action": "grandparent"}.get(kind, "worker"),
         session_id=session_id,
         messages=[Message.text("user", prompt)],
         labels=dict(labels or {}),

@@ -83,6 +83,11 @@ class WebServer:
         """Answer whether the end has begun."""
         return self._drain.is_draining
 
+    async def serve(self) -> None:
+        """Return when it has stopped by itself, which is a defect; a task of the process waits here."""
+        assert self._serving is not None, "it was entered"
+        await asyncio.shield(self._serving)
+
     async def __aenter__(self) -> Self:
         """Bind the address and accept."""
         try:

@@ -12,7 +12,6 @@ from reconciler.reasons import Door
 from reconciler.states import TERMINAL_STATES, AttentionState
 from reconciler.sweep import Mode
 from tests.support.databases import engine_for
-from tests.support.reconciling import NAMESPACE, Reconciling
 from tests.support.paging_source import (
     ACTIVE,
     CANCELLED,
@@ -23,6 +22,7 @@ from tests.support.paging_source import (
     UNREACHABLE,
     observation,
 )
+from tests.support.reconciling import NAMESPACE, Reconciling
 
 WHAT = [ACTIVE, UNAVAILABLE, UNREACHABLE, RESOLVED, CANCELLED, SUPERSEDED, EXPIRED]
 orders = st.lists(st.tuples(st.integers(1, 3), st.sampled_from(WHAT)), min_size=1, max_size=12)

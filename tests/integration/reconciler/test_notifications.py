@@ -6,7 +6,6 @@ from sqlalchemy import update
 
 from reconciler.reasons import Door
 from reconciler.tables import DELIVERIES
-from tests.support.reconciling import NAMESPACE, Reconciling
 from tests.support.paging_source import (
     ACTIVE,
     CANCELLED,
@@ -17,6 +16,7 @@ from tests.support.paging_source import (
     UNREACHABLE,
     observation,
 )
+from tests.support.reconciling import NAMESPACE, Reconciling
 
 
 async def apply(reconciling: Reconciling, *observations: object, namespace: str = NAMESPACE) -> object:

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from reconciler.sources.protocol import Incomplete
-from tests.support.reconciling import NAMESPACE, Reconciling
 from tests.support.paging_source import RESOLVED, UNAVAILABLE, observation
+from tests.support.reconciling import NAMESPACE, Reconciling
 
 
 async def test_both_events_of_a_question_lead_to_one_notification(reconciling: Reconciling) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.sources.protocol import Incomplete
 from reconciler.sweep import Mode
-from tests.support.reconciling import NAMESPACE, Reconciling
 from tests.support.paging_source import BEGINNING, RESOLVED, UNAVAILABLE, observation, requests
+from tests.support.reconciling import NAMESPACE, Reconciling
 
 
 async def test_full_pass_enrolls_everything_and_is_complete(reconciling: Reconciling) -> None:

@@ -111,7 +111,7 @@ async def test_rate_limit_answers_429_until_the_bucket_fills(sqlite_engine: Asyn
 
 
 async def test_too_large_body_is_413_whether_declared_or_not(sqlite_engine: AsyncEngine) -> None:
-    app = handoff_app({"prod": point(sqlite_engine, "prod")}, limits=Limits(max_body_bytes=1000))
+    app = handoff_app({"prod": point(sqlite_engine, "prod", limits=Limits(max_body_bytes=1000))})
 
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(20):
@@ -128,7 +128,8 @@ async def test_too_large_body_is_413_whether_declared_or_not(sqlite_engine: Asyn
 
 
 async def test_slow_body_ends_before_the_client_would(sqlite_engine: AsyncEngine) -> None:
-    app = handoff_app({"prod": point(sqlite_engine, "prod")}, limits=Limits(body_within=timedelta(milliseconds=50)))
+    limits = Limits(body_within=timedelta(milliseconds=50))
+    app = handoff_app({"prod": point(sqlite_engine, "prod", limits=limits)})
 
     async with serving(app) as server:
         reader, writer = await asyncio.open_connection(port=int(server.url.rsplit(":", 1)[1]), host="127.0.0.1")
