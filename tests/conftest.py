@@ -4,4 +4,5 @@ pytest_plugins: list[str] = [
     "tests.support.postgres",
     "tests.support.cayu_postgres",
     "tests.support.cayu_stores",
+    "tests.support.cayu_settled",
 ]
