@@ -63,8 +63,8 @@ async def _settle_everything(store: CayuStore) -> SettledStore:
 
 
 @pytest.fixture(scope="session")
-def _settled_sqlite(_paused_file: Path, tmp_path_factory: pytest.TempPathFactory) -> SettledStore:
-    path = shutil.copy(_paused_file, tmp_path_factory.mktemp("settled") / "cayu.db")
+def _settled_sqlite(paused_file: Path, tmp_path_factory: pytest.TempPathFactory) -> SettledStore:
+    path = shutil.copy(paused_file, tmp_path_factory.mktemp("settled") / "cayu.db")
     return asyncio.run(_settle_everything(CayuStore(str(path))))
 
 

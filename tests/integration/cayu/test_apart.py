@@ -25,9 +25,9 @@ def apart_source(url: str, namespace: str = "test") -> ApartSource:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_apart(_paused_file: Path) -> AsyncIterator[ApartSource]:
+async def shared_apart(paused_file: Path) -> AsyncIterator[ApartSource]:
     """Give one source with one child to the tests that leave it as it is: a child takes seconds to import cayu."""
-    source = apart_source(str(_paused_file))
+    source = apart_source(str(paused_file))
     yield source
     await source.close()
 
@@ -78,9 +78,9 @@ async def test_cancelled_page_leaves_nothing_of_it_to_the_next(apart: ApartSourc
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_child_reads_what_the_source_reads_and_asks_the_same(
-    shared_apart: ApartSource, _paused_file: Path
+    shared_apart: ApartSource, paused_file: Path
 ) -> None:
-    plain = cayu_source(str(_paused_file))
+    plain = cayu_source(str(paused_file))
     asked_apart, asked_here = KnownIds(), KnownIds()
 
     here = await every_page(plain, limit=4, known=asked_here)
