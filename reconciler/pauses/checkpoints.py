@@ -60,9 +60,7 @@ class InMemoryCheckpoints:
         """Return the recorded text, or None."""
         return self._texts.get((thread_id, checkpoint_id, key))
 
-    async def write_metadata(
-        self, *, thread_id: str, checkpoint_id: str, key: str, value: str, task_id: str
-    ) -> None:
+    async def write_metadata(self, *, thread_id: str, checkpoint_id: str, key: str, value: str, task_id: str) -> None:
         """Record the text; `task_id` is not kept."""
         del task_id
         self._texts[thread_id, checkpoint_id, key] = value

@@ -10,7 +10,7 @@ from .errors import RetirementHorizonError
 class DrainScope(StrEnum):
     """How far a proof reaches (the documentation leaves the spelling open)."""
 
-    PROCESS = "process"        # what this process issued and redeemed
+    PROCESS = "process"  # what this process issued and redeemed
     DEPLOYMENT = "deployment"  # both records are shared by every process of the deployment
 
 

@@ -1,11 +1,11 @@
 """How a paused run is answered: eight steps, and only the last one changes anything.
 
-    1 the signer vouches    2 the claims are read    3 the window is open      (one clock reading for all)
-    4 the interaction is known, the four axes match, a crossing of scopes is audited
-    5 the recorded request is the one that was hashed, and has its shape
-    6 the answer has its shape and fits the request
-    7 the turn to go on from
-    8 the token is redeemed: once, last
+1 the signer vouches    2 the claims are read    3 the window is open      (one clock reading for all)
+4 the interaction is known, the four axes match, a crossing of scopes is audited
+5 the recorded request is the one that was hashed, and has its shape
+6 the answer has its shape and fits the request
+7 the turn to go on from
+8 the token is redeemed: once, last
 """
 
 import inspect
