@@ -33,7 +33,7 @@ class DeliverySettings(SettingsTable):
     """`[delivery]`: how hard one message is tried."""
 
     attempt_limit: int = Field(
-        12, ge=1, le=1000, description="Tries after which a message is a dead letter (a person can redrive it)."
+        100, ge=1, le=1000, description="Tries after which a message is a dead letter (a person can redrive it)."
     )
     age_limit: Duration = Field(
         timedelta(days=1),

@@ -26,6 +26,10 @@ class SourceUnavailable(SourceError):  # noqa: N818  # states a fact
     """The source does not answer now; asked again later it may."""
 
 
+class SourceMissing(SourceUnavailable):
+    """Nothing stands where the configuration says; a person looks there first, but it may still appear."""
+
+
 class SourceRefused(SourceError):  # noqa: N818  # states a fact
     """The source answers but refuses: a person must change the configuration."""
 

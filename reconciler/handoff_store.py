@@ -4,15 +4,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import Select, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.database import READ_ONLY
+from config.statements import insert_ignoring
 from reconciler.enrolled import REFERENCE_COLUMNS, Enrolled, enrolled_from
 from reconciler.handoff_tables import HANDOFF_REPORTS, HANDOFF_SCANS
 from reconciler.references import Observation
-from reconciler.statements import insert_ignoring
 from reconciler.states import OPEN_STATES
 from reconciler.tables import NOTIFICATIONS
 
@@ -98,7 +99,7 @@ class HandoffStore:
 
     async def open_references(self, after_id: int, *, session_id: str | None, limit: int) -> Sequence[Enrolled]:
         """Return open requests behind `after_id` in the order of their ids, of one session where it is named."""
-        statement = (
+        statement: Select[Any] = (
             select(*REFERENCE_COLUMNS)
             .where(
                 NOTIFICATIONS.c.namespace == self._namespace,
@@ -112,7 +113,7 @@ class HandoffStore:
             statement = statement.where(NOTIFICATIONS.c.session_id == session_id)
         async with self._engine.connect() as connection:
             connection = await connection.execution_options(**READ_ONLY)
-            return [enrolled_from(row) for row in await connection.execute(statement)]
+            return [enrolled_from(row) for row in (await connection.execute(statement)).all()]
 
     async def open_in_sessions(self, session_ids: Sequence[str], *, limit: int) -> Mapping[str, Sequence[Enrolled]]:
         """Return for each session at most `limit` open requests, those first that were heard of longest ago."""

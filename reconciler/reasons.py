@@ -23,7 +23,7 @@ class DecisionReason(StrEnum):
     WAITS_FOR_OPENING = "waits_for_opening"  # a settle never overtakes its opening
     SOURCE_UNAVAILABLE = "source_unavailable"  # the source, asked just before, could not say that it is active
     NOT_CONFIRMED_LATELY = "not_confirmed_lately"  # a push source's last word is older than `fresh_for`
-    NO_SOURCE = "no_source"  # its namespace has no source that may be asked: not configured, or another store than before
+    NO_SOURCE = "no_source"  # its namespace has no source that may be asked (none, or one that is refused)
     DISMISSED = "dismissed"  # a person put the request aside
     NO_DESTINATION = "no_destination"  # the destination is no longer configured
     OPERATOR_NOTICE = "operator_notice"  # Handbell's own notice to its operator

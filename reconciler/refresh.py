@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
-from sinks.inbox import Inbox, Unprocessed
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
@@ -26,6 +25,7 @@ from reconciler.source_book import SourceBook
 from reconciler.sources.protocol import Incomplete, Observes, RefreshesSessions, SessionView
 from reconciler.verify import Verifier
 from sinks.emit.wakeup import FOLLOW_UP_EVENTS
+from sinks.inbox import Inbox, Unprocessed
 
 log = structlog.get_logger()
 

@@ -1,3 +1,11 @@
 """The fixtures of the whole suite, one file each in tests/support/."""
 
-pytest_plugins = ["tests.support.postgres", "tests.support.databases", "tests.support.valkey"]
+pytest_plugins = [
+    "tests.support.leftovers",
+    "tests.support.postgres",
+    "tests.support.databases",
+    "tests.support.cayu_postgres",
+    "tests.support.cayu_stores",
+    "tests.support.reconciling",
+    "tests.support.valkey",
+]

@@ -20,17 +20,28 @@ from config.clock import Clock, SystemClock
 from config.database import create_engine
 from config.loading import Configuration
 from config.migrate import migrate, require_current
-from config.settings import RouteSettings, Settings, SourceSettings
+from config.route_settings import RouteSettings
+from config.settings import Settings, SourceSettings
 from config.steps import StepHook, ignore_step
+from reconciler.confirm import Confirmer
 from reconciler.namespaces import Namespaces
 from reconciler.notifications import Notifications, Routing
-from reconciler.routes import Match, Route, Target, default_routes
+from reconciler.overdue import OverdueNotices
+from reconciler.routes import Match, Route, default_routes
 from reconciler.source_book import Entry, SourceBook
 from reconciler.sources.registry import build_source, source_options
 from reconciler.sources.services import SourceServices
 from sinks.inbox import Inbox
-from worker.channels.registry import Destination, build_destinations
+from worker.bells import Bell
+from worker.channels.destination import Destination
+from worker.channels.registry import build_destinations
 from worker.channels.services import Services
+from worker.delivery.backoff import BackOff
+from worker.delivery.engine import DeliveryEngine
+from worker.delivery.limits import Limits
+from worker.delivery.messages import Links
+from worker.delivery.tools import target_of
+from worker.housekeeping import Keep, Retention
 
 log = structlog.get_logger()
 
@@ -105,6 +116,58 @@ async def open_core(
         )
 
 
+def delivery_engine(core: Core, bell: Bell | None = None) -> DeliveryEngine:
+    """Return the delivery of this process, with the bounds that the settings give."""
+    limits, links = core.settings.delivery, core.settings.links
+    return DeliveryEngine(
+        core.engine,
+        core.clock,
+        core.destinations.values(),
+        Confirmer(core.clock, core.book.believed, core.notifications),
+        bell=bell,
+        operator=core.settings.operator.notify,
+        links=Links(pattern=links.session, are_raw_ids_allowed=links.raw_session_id),
+        limits=Limits(
+            lease=limits.lease,
+            backoff=BackOff(
+                base=limits.backoff_base,
+                cap=limits.backoff_cap,
+                max_attempts=limits.attempt_limit,
+                max_age=limits.age_limit,
+            ),
+            dead_letter_limit=limits.dead_letter_limit,
+        ),
+        on_step=core.on_step,
+    )
+
+
+def overdue_notices(core: Core) -> OverdueNotices:
+    """Return what tells the operator of requests that are unavailable for too long."""
+    names = [name for name in core.settings.operator.notify if name in core.destinations]
+    return OverdueNotices(
+        core.engine,
+        core.clock,
+        after=core.settings.unavailable.notice_after,
+        targets=[target_of(core.destinations[name]) for name in names],
+    )
+
+
+def retention(core: Core) -> Retention:
+    """Return what deletes old rows, with the times that the settings give."""
+    keep = core.settings.retention
+    return Retention(
+        core.engine,
+        core.clock,
+        Keep(
+            hints=keep.hints,
+            settled=keep.settled,
+            sweeps=keep.sweeps,
+            dead_entries=keep.dead_entries,
+            audit=keep.audit,
+        ),
+    )
+
+
 def _channel_tables(settings: Settings) -> dict[str, dict[str, object]]:
     return {
         name: {"type": channel.type, "fallback": list(channel.fallback), **channel.options}
@@ -147,7 +210,7 @@ def _with_boundary(namespace: str, options: BaseModel, boundaries: Mapping[str, 
 
 
 def _routing(settings: Settings, destinations: Mapping[str, Destination]) -> Routing:
-    targets = {name: Target(name, item.type, item.channel.recipients) for name, item in destinations.items()}
+    targets = {name: target_of(item) for name, item in destinations.items()}
     routes = tuple(_route(number, route) for number, route in enumerate(settings.routes))
     return Routing(routes or default_routes(destinations), targets)
 

@@ -41,8 +41,8 @@ class Retention:
         self._clock = clock
         self._keep = keep
 
-    async def run(self) -> int:
-        """Delete at most 20,000 rows of each table; return how many went. Safe to run anywhere, at any time."""
+    async def run(self) -> None:
+        """Delete at most 20,000 rows of each table; safe to run anywhere, at any time."""
         now = self._clock.now()
         removed = {}
         for table, key, condition in self._rules(now):
@@ -51,7 +51,6 @@ class Retention:
                 removed[table.name] = count
         if removed:
             log.info("retention.deleted", **removed)
-        return sum(removed.values())
 
     def _rules(self, now: datetime) -> Sequence[tuple[Table, Any, ColumnElement[bool]]]:
         keep = self._keep

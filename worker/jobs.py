@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from arq import cron
 from arq.connections import ArqRedis
-from arq.worker import Worker, func
+from arq.worker import Worker
 
 from config.clock import Clock
 from reconciler.leases import Leases
@@ -113,7 +113,7 @@ def tick_worker(redis: ArqRedis, chores: Chores) -> Worker:
         redis,
         chores,
         TICK_QUEUE,
-        functions=[func(_nothing, name="nothing")],
+        functions=[nothing],
         cron_jobs=[cron(tick, second=seconds, timeout=TICK_TIMEOUT.total_seconds(), keep_result=0)],
         timeout=TICK_TIMEOUT,
     )
@@ -151,5 +151,5 @@ async def _enqueue(redis: ArqRedis, function: str, job_id: str, arguments: list[
     await redis.enqueue_job(function, *arguments, _job_id=job_id, _queue_name=SWEEP_QUEUE)
 
 
-async def _nothing(_ctx: dict[str, Any]) -> None:
+async def nothing(_ctx: dict[str, Any]) -> None:
     """Do nothing: arq wants a function also where a queue holds cron jobs only."""

@@ -9,32 +9,40 @@ import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, TextIO
 
 import structlog
 from redis.asyncio import Redis
 
+from config.addresses import Address, parse_address
 from config.clock import Clock, SystemClock
 from config.errors import SettingsError
 from config.loading import Configuration
 from config.steps import StepHook, ignore_step
-from reconciler.errors import SourceError, SourceRefused, SourceUnavailable, WrongStore
+from reconciler.errors import SourceError, SourceMissing, SourceRefused, WrongStore
 from reconciler.leases import Leases
 from reconciler.refresh import Refresher
 from reconciler.sweep import Sweeper
 from sinks.consumer import Consumer
 from sinks.incidents import Incidents
-from worker.app import Core, open_core, retention
+from worker.app import Core, delivery_engine, open_core, overdue_notices, retention
 from worker.bells import Bell, Stage
 from worker.consumer_name import consumer_name
 from worker.housekeeping import RETENTION_EVERY
 from worker.jobs import Chore, Chores
+from worker.metrics import Metrics
 from worker.redis_server import RedisServer, open_redis
 from worker.refreshing import refresh_forever
 from worker.scheduling import schedule_forever
+from worker.web.role import PublicListener, open_admin, open_public
+from worker.web.server import WebServer
 
 log = structlog.get_logger()
+
+OVERDUE_EVERY = timedelta(minutes=1)
+ORPHANS_EVERY = timedelta(minutes=10)
 
 Task = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
@@ -57,6 +65,8 @@ class Running:
     core: Core
     redis: RedisServer
     tasks: tuple[Task, ...]
+    admin: WebServer
+    public: PublicListener | None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop`; an error in one task ends the others and is raised."""
@@ -94,17 +104,22 @@ async def started(
     clock: Clock | None = None,
     on_step: StepHook = ignore_step,
     console: TextIO | None = None,
+    redis: RedisServer | None = None,
+    admin_listen: str | None = None,
 ) -> AsyncIterator[Running]:
-    """Open everything that the roles need and check it; the tasks begin with `Running.run`."""
+    """Open everything that the roles need and check it; the tasks begin with `Running.run`.
+
+    `redis` is a server that the caller has opened already.
+    """
     clock = clock or SystemClock()
     if roles != ALL_ROLES:
         _require_servers(configuration, roles)
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(open_redis(configuration))
-        redis = Redis.from_url(server.url)
-        stack.push_async_callback(redis.aclose)
-        refresh_bell = Bell(Stage.REFRESH, clock, redis)
-        delivery_bell = Bell(Stage.DELIVERY, clock, redis)
+        server = redis if redis is not None else await stack.enter_async_context(open_redis(configuration))
+        client = Redis.from_url(server.url)
+        stack.push_async_callback(client.aclose)
+        refresh_bell = Bell(Stage.REFRESH, clock, client)
+        delivery_bell = Bell(Stage.DELIVERY, clock, client)
         stack.push_async_callback(refresh_bell.close)
         stack.push_async_callback(delivery_bell.close)
         core = await stack.enter_async_context(
@@ -120,11 +135,21 @@ async def started(
         tasks: list[Task] = []
         if Role.SINK in roles:
             name = stack.enter_context(consumer_name(configuration.state_dir))
-            tasks += _sink_tasks(core, redis, name, refresh_bell)
+            tasks += _sink_tasks(core, client, name, refresh_bell)
         if Role.WORK in roles:
             await _check_sources(core)
             tasks += _work_tasks(core, server, refresh_bell, delivery_bell)
-        yield Running(core, server, tuple(tasks))
+        metrics = Metrics()
+        address = _admin_address(core, admin_listen)
+        admin = await stack.enter_async_context(
+            open_admin(core, server, metrics, address, asks_sources=Role.WORK in roles)
+        )
+        tasks.append(lambda _stop: admin.serve())
+        public = await stack.enter_async_context(open_public(core, metrics)) if Role.WEB in roles else None
+        if public is not None:
+            listener = public.server
+            tasks.append(lambda _stop: listener.serve())
+        yield Running(core, server, tuple(tasks), admin, public)
 
 
 def _sink_tasks(core: Core, redis: Redis, name: str, bell: Bell) -> list[Task]:
@@ -152,19 +177,39 @@ def _work_tasks(core: Core, server: RedisServer, refresh_bell: Bell, delivery_be
     parts = (core.engine, core.clock, core.book, core.namespaces, core.notifications)
     sweeper = Sweeper(*parts, on_step=core.on_step)
     refresher = Refresher(core.engine, core.clock, core.inbox, *parts[2:], on_step=core.on_step)
+    delivery = delivery_engine(core, delivery_bell)
+
+    async def end_orphans() -> None:
+        await delivery.end_orphans()
+
     chores = Chores(
         clock=core.clock,
         namespaces=core.namespaces,
         book=core.book,
         sweeper=sweeper,
         leases=Leases(core.engine, core.clock),
-        regular={"retention": Chore(retention(core).run, RETENTION_EVERY)},
+        regular={
+            "retention": Chore(retention(core).run, RETENTION_EVERY),
+            "overdue": Chore(overdue_notices(core).run, OVERDUE_EVERY),
+            "orphans": Chore(end_orphans, ORPHANS_EVERY),
+        },
     )
     return [
         lambda stop: refresh_forever(refresher, refresh_bell, core.clock, stop),
         lambda _stop: refresh_bell.listen(),
+        lambda _stop: delivery_bell.listen(),
         lambda _stop: schedule_forever(server.url, chores),
+        delivery.run,
     ]
+
+
+def _admin_address(core: Core, said: str | None) -> Address:
+    if said is None:
+        return core.settings.web.admin_listen
+    try:
+        return parse_address(said)
+    except ValueError as error:
+        raise SettingsError(f"--admin-listen: {error}") from None
 
 
 async def _check_sources(core: Core) -> None:
@@ -176,12 +221,8 @@ async def _check_sources(core: Core) -> None:
     for namespace in core.book.namespaces:
         try:
             await core.book.recheck(namespace)
-        except (SourceRefused, WrongStore):
+        except (SourceMissing, SourceRefused, WrongStore):
             raise
-        except SourceUnavailable as error:
-            if error.reason == STORE_MISSING:
-                raise
-            log.warning("source.unavailable", namespace=namespace, reason=error.reason)
         except SourceError as error:
             log.warning("source.unavailable", namespace=namespace, reason=error.reason)
     await core.namespaces.want_full()
@@ -193,4 +234,6 @@ def _require_servers(configuration: Configuration, roles: frozenset[Role]) -> No
     if configuration.settings.redis.url is None:
         raise SettingsError(f"[redis] url is not set: {names} shares its Redis with other processes, name it there")
     if configuration.settings.database.url is None:
-        raise SettingsError(f"[database] url is not set: {names} shares its database with other processes, name it there")
+        raise SettingsError(
+            f"[database] url is not set: {names} shares its database with other processes, name it there"
+        )

@@ -17,6 +17,7 @@ from reconciler.errors import SourceError, SourceUnavailable, WrongStore
 from reconciler.references import Observation, Reference
 from reconciler.sources.cayu_admission import Admission, Admitted
 from reconciler.sources.cayu_options import Options, Scope
+from reconciler.sources.cayu_postgres import check_privileges
 from reconciler.sources.cayu_projection import Projection, cayu_reference, observed, project
 from reconciler.sources.cayu_store import OpenStore, file_mark, open_store, store_errors
 from reconciler.sources.cayu_target import StoreFault, Target, locate
@@ -36,20 +37,12 @@ PAGE_LIMIT = 200
 
 # Beyond these a store counts as not answering. A page is about two seconds of computation on an idle core.
 _PAGE_TIMEOUT = timedelta(seconds=120)
-_OBSERVE_TIMEOUT = timedelta(seconds=20)
+_OBSERVE_TIMEOUT = timedelta(seconds=10)
 
 
 def build(namespace: str, options: Options, services: SourceServices) -> "CayuSource":
     """Make the source of `namespace`; opens nothing yet. Raises SourceRefused where the options name no store."""
     return CayuSource(namespace, options, locate(options, services.folder), services.clock)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What a query gave: the result, or why there is none to be had at that place."""
-
-    result: "PendingActionListResult | None"
-    problem: Incomplete | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +79,7 @@ class CayuSource:
         """Open the store and read one pending action; raises SourceError (one line) where that fails."""
         async with self._reading(_PAGE_TIMEOUT) as opened:
             await _query(opened, None, 1, session_id=None)
+            await check_privileges(self._target)
 
     async def close(self) -> None:
         """Close the store; safe to call twice, and a later call opens it again."""
@@ -97,19 +91,17 @@ class CayuSource:
     async def page(self, cursor: str | None, *, limit: int, known: Known) -> Page:
         """Return one page, newest change first; at most 200 rows, fewer where they would be too large.
 
-        Raises SourceError (`store_error` where a query failed): nothing was read then, the cursor stays good.
+        Raises SourceError, nothing was read then: `cursor_refused` asks for a new scan from the start, after
+        `store_error`, `page_too_large` and the rest the cursor stays good.
         """
         async with self._reading(_PAGE_TIMEOUT) as opened:
             seen_at = self._clock.now()
-            answer = await _query(opened, cursor, min(limit, PAGE_LIMIT), session_id=None)
-            if answer.result is None:
-                assert answer.problem is not None, "a query without a result has its reason"
-                return Page((), None, frozenset({answer.problem}))
-            shown = await self._show(opened, answer.result, seen_at, known)
+            result = await _query(opened, cursor, min(limit, PAGE_LIMIT), session_id=None)
+            shown = await self._show(opened, result, seen_at, known)
             return Page(
                 active=shown.admitted.active,
-                next_cursor=answer.result.next_cursor,
-                problems=_page_problems(answer.result, cursor, shown.projection.unprojectable_count),
+                next_cursor=result.next_cursor,
+                problems=_page_problems(result, cursor, shown.projection.unprojectable_count),
                 delegations=shown.delegations,
                 withheld=shown.admitted.withheld,
                 unprojectable_count=shown.projection.unprojectable_count,
@@ -122,13 +114,10 @@ class CayuSource:
             seen_at = self._clock.now()
             if not await _has_session(opened, session_id):
                 return SessionView((), frozenset({Incomplete.SESSION_NOT_FOUND}))
-            answer = await _query(opened, None, PAGE_LIMIT, session_id=session_id)
-            if answer.result is None:
-                assert answer.problem is not None, "a query without a result has its reason"
-                return SessionView((), frozenset({answer.problem}))
-            shown = await self._show(opened, answer.result, seen_at, known)
-            problems = _problems(answer.result, shown.projection.unprojectable_count)
-            if answer.result.has_more:
+            result = await _query(opened, None, PAGE_LIMIT, session_id=session_id)
+            shown = await self._show(opened, result, seen_at, known)
+            problems = _problems(result, shown.projection.unprojectable_count)
+            if result.has_more:
                 problems |= {Incomplete.HAS_MORE}
             return SessionView(shown.admitted.active, problems, shown.delegations, shown.admitted.withheld)
 
@@ -145,9 +134,11 @@ class CayuSource:
         try:
             async with self._reading(_OBSERVE_TIMEOUT) as opened:
                 answer = await opened.app.get_human_attention_state(exact)
+                state, reason = observed(answer.state, answer.reason)
+                if reason is Evidence.STORE_UNAVAILABLE:  # how Cayu tells that the read failed
+                    raise RuntimeError("the runtime could not read its store")
         except SourceError:
-            return Observation(reference, state, reason, asked_at)
-        state, reason = observed(answer.state, answer.reason)
+            return Observation(reference, AttentionState.UNAVAILABLE, Evidence.STORE_UNAVAILABLE, asked_at)
         return Observation(reference, state, reason, asked_at)
 
     async def _show(
@@ -173,10 +164,18 @@ class CayuSource:
             async with asyncio.timeout(timeout.total_seconds()):
                 yield opened
         except store_errors():
+            # Opened anew, a store that is gone fails within moments; a pool would wait for it again and again.
+            await self._discard(opened)
             # The store's own text may hold addresses or content: a fixed line instead.
             raise SourceUnavailable(
                 StoreFault.STORE_ERROR, f"{self._target.name} could not be read: namespace {self._namespace}"
             ) from None
+
+    async def _discard(self, opened: OpenStore) -> None:
+        async with self._opening:
+            if self._open is opened:
+                self._open = None
+        await opened.close()
 
     async def _opened(self) -> OpenStore:
         async with self._opening:
@@ -201,22 +200,27 @@ async def _has_session(opened: OpenStore, session_id: str) -> bool:
     return await opened.store.load(session_id) is not None
 
 
-async def _query(opened: OpenStore, cursor: str | None, limit: int, *, session_id: str | None) -> _Answer:
-    """Ask for pending actions; a page that is too large is asked for again with half as many rows."""
+async def _query(
+    opened: OpenStore, cursor: str | None, limit: int, *, session_id: str | None
+) -> "PendingActionListResult":
+    """Ask for pending actions; a page that is too large is asked for again with half as many rows.
+
+    Raises SourceUnavailable with the reason `page_too_large` or `cursor_refused`; else what the store raises.
+    """
     from cayu.sessions import PendingActionQuery, PendingActionResultTooLarge
 
     while True:
         try:
             query = PendingActionQuery(cursor=cursor, limit=limit, session_id=session_id)
-            return _Answer(await opened.store.query_pending_actions(query))
+            return await opened.store.query_pending_actions(query)
         except PendingActionResultTooLarge:
             if limit == 1:
-                return _Answer(None, Incomplete.PAGE_TOO_LARGE)
+                raise SourceUnavailable(Incomplete.PAGE_TOO_LARGE, "one pending action is too large to read") from None
             limit //= 2
         except ValueError:
             if cursor is None:
                 raise
-            return _Answer(None, Incomplete.CURSOR_REFUSED)
+            raise SourceUnavailable(Incomplete.CURSOR_REFUSED, "the store does not take the scan's cursor") from None
 
 
 def _page_problems(result: "PendingActionListResult", cursor: str | None, unprojectable: int) -> frozenset[Incomplete]:

@@ -1,4 +1,4 @@
-"""Opens a Cayu store to look at it, never to write: read-only, no agents, no sinks, no handoff.
+"""Opens a Cayu store to look at it, never to write: no agents, no sinks, no handoff, no schema change.
 
 Cayu is imported here, on first use: Handbell runs without it. Everything that can be wrong with a store becomes
 one SourceError of a fixed reason; Cayu's and the drivers' own texts (they may hold addresses) go no further.
@@ -9,21 +9,22 @@ import sqlite3
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from reconciler.errors import SourceError, SourceRefused, SourceUnavailable
+from reconciler.errors import SourceError, SourceMissing, SourceRefused, SourceUnavailable
+from reconciler.sources.cayu_postgres import observed_store, probe_server, scanned_store
 from reconciler.sources.cayu_target import NOT_INSTALLED, StoreFault, Target
 
 if TYPE_CHECKING:
     from cayu import CayuApp
     from cayu.storage import PostgresSessionStore, SQLiteSessionStore
+    from psycopg_pool import AsyncConnectionPool
 
     # SessionStore itself declares no close().
     AnyStore = SQLiteSessionStore | PostgresSessionStore
 
 # How long a store may take to open; the import of cayu (seconds on a cold machine) is part of it.
 OPEN_TIMEOUT = timedelta(seconds=30)
-_CONNECT_TIMEOUT_SECONDS = 5
 
 # What tells that the file at a path is another one than it was: device and inode.
 FileMark = tuple[int, int]
@@ -31,20 +32,21 @@ FileMark = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class OpenStore:
-    """An open read-only store and the application that observes it.
+    """An open read-only store for scans, and the application that observes it.
 
     `identity` is the store's own, read once: it cannot change while the database stays the same. `mark` is the
-    SQLite file's at the time of opening, None for PostgreSQL.
+    SQLite file's at the time of opening, None for PostgreSQL, where `pool` holds the application's connections.
     """
 
     store: "AnyStore"
     app: "CayuApp"
     identity: str
     mark: FileMark | None
+    pool: "AsyncConnectionPool[Any] | None" = None
 
     async def close(self) -> None:
         """Close the store's connections; the application owns nothing."""
-        await self.store.close()
+        await _close(self.store, self.pool)
 
 
 async def open_store(target: Target) -> OpenStore:
@@ -55,12 +57,13 @@ async def open_store(target: Target) -> OpenStore:
     mark = file_mark(target)
     try:
         async with asyncio.timeout(OPEN_TIMEOUT.total_seconds()):
-            await _probe_server(target)
-            store, app = await asyncio.to_thread(_construct, target)
+            if target.dsn is not None:
+                await probe_server(target.dsn)
+            store, app, pool = await asyncio.to_thread(_construct, target)
             try:
-                return OpenStore(store, app, await store.read_store_identity(), mark)
+                return OpenStore(store, app, await store.read_store_identity(), mark, pool)
             except BaseException:
-                await store.close()
+                await _close(store, pool)
                 raise
     except SourceError:
         raise
@@ -77,7 +80,7 @@ def file_mark(target: Target) -> FileMark | None:
     try:
         status = target.path.stat()
     except OSError:
-        raise SourceUnavailable(
+        raise SourceMissing(
             StoreFault.STORE_MISSING,
             f"there is no file {target.path}: name the agent's session store (nothing was created)",
         ) from None
@@ -97,14 +100,21 @@ def store_errors() -> tuple[type[Exception], ...]:
     return (*errors, psycopg.Error)
 
 
-def _construct(target: Target) -> tuple["AnyStore", "CayuApp"]:
+def _construct(target: Target) -> tuple["AnyStore", "CayuApp", "AsyncConnectionPool[Any] | None"]:
     from cayu import CayuApp
     from cayu.human_attention_handoff import HumanAttentionHandoff
 
-    store = _sqlite(target.path) if target.path is not None else _postgres(target.dsn or "")
+    store: AnyStore
+    observed: AnyStore
+    pool = None
+    if target.path is not None:
+        store = observed = _sqlite(target.path)
+    else:
+        store = scanned_store(target.dsn or "")
+        observed, pool = observed_store(target.dsn or "")
     # Without an explicit handoff the application would take the environment's and answer for this process.
-    app = CayuApp(session_store=store, enable_logging=False, human_attention_handoff=HumanAttentionHandoff(None))
-    return store, app
+    app = CayuApp(session_store=observed, enable_logging=False, human_attention_handoff=HumanAttentionHandoff(None))
+    return store, app, pool
 
 
 def _sqlite(path: Path) -> "SQLiteSessionStore":
@@ -114,24 +124,10 @@ def _sqlite(path: Path) -> "SQLiteSessionStore":
     return SQLiteSessionStore(path, schema_mode=SchemaMode.VALIDATE, read_only=True)
 
 
-def _postgres(dsn: str) -> "PostgresSessionStore":
-    from cayu.storage import PostgresSessionStore
-    from cayu.storage.migrations import SchemaMode
-
-    return PostgresSessionStore(dsn, min_size=1, max_size=4, schema_mode=SchemaMode.VALIDATE, read_only=True)
-
-
-async def _probe_server(target: Target) -> None:
-    """Try one connection first: the store's pool would retry a wrong password for half a minute."""
-    if target.dsn is None:
-        return
-    import psycopg
-
-    try:
-        connection = await psycopg.AsyncConnection.connect(target.dsn, connect_timeout=_CONNECT_TIMEOUT_SECONDS)
-    except psycopg.ProgrammingError:
-        raise SourceRefused(StoreFault.TARGET_UNREADABLE, "store is not a PostgreSQL URL that can be read") from None
-    await connection.close()
+async def _close(store: "AnyStore", pool: "AsyncConnectionPool[Any] | None") -> None:
+    await store.close()
+    if pool is not None:
+        await pool.close()
 
 
 def _fault(error: Exception, target: Target) -> SourceError:
@@ -157,7 +153,7 @@ def _fault(error: Exception, target: Target) -> SourceError:
         return SourceUnavailable(
             StoreFault.STORE_WITHOUT_IDENTITY, f"{target.name} has no store identity: run `cayu storage migrate` there"
         )
-    if isinstance(error, ValueError):
+    if isinstance(error, ValueError) and "alias" in str(error):
         return SourceRefused(
             StoreFault.ALIAS_KEYS_REQUIRED,
             f"{target.name} cannot be opened without the agent's public-alias keys: use a source of type cayu-http",

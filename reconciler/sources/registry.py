@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint
 from typing import Any, Protocol, cast
 
-from config.secret_files import read_secret_files, secret_file_keys
 from pydantic import BaseModel, ValidationError
 
 from config.errors import SettingsError
 from config.option_errors import option_error
 from config.plug_ins import PlugIns
+from config.secret_files import read_secret_files, secret_file_keys
 from reconciler.errors import SourceRefused
 from reconciler.sources.protocol import Source
 from reconciler.sources.services import SourceServices
@@ -19,6 +19,7 @@ SOURCE_TYPES = PlugIns(
     group="handbell.sources",
     built_in={
         "cayu": "reconciler.sources.cayu",
+        "handoff": "reconciler.sources.handoff",
     },
 )
 

@@ -6,6 +6,8 @@ after a timeout a breaker fails fast.
 """
 
 import asyncio
+import contextlib
+from collections.abc import Mapping
 from typing import Literal
 
 from cayu.events import Event
@@ -19,8 +21,9 @@ from .breaker import Admission, Breaker
 from .errors import HintNotDurable, NotDurableReason, SinkConfigError
 from .hint import NAMESPACE_CHARS, Hint
 from .loop_clients import LoopClients, RedisClient
+from .names import RECOVERY_PREFIX
 from .promises import InboxPromise, Promise, StreamPromise
-from .wakeup import FOLLOW_UP_EVENTS, WAKE_UP_EVENTS
+from .wakeup import FOLLOW_UP_EVENTS, hint_of
 
 Ack = Literal["inbox", "aof", "stream"]
 FollowUp = Literal["wait", "post"]
@@ -75,30 +78,45 @@ class RedisStreamSink(EventSink):
         Safe to call again with the same event. Raises `HintNotDurable` within the timeout, and `MalformedHint` for
         an identity that is beyond the bounds.
         """
-        event_type = str(event.type)
-        if event_type not in WAKE_UP_EVENTS:
+        hint = hint_of(event, self.handbell_namespace)
+        if hint is None:
             return
-        hint = Hint(
-            namespace=self.handbell_namespace,
-            session_id=event.session_id,
-            event_id=event.id,
-            type=event_type,
-            occurred_at=event.timestamp,
-        )
         await self._admit()
-        if event_type in self._posted:
+        if hint.type in self._posted:
             await self._add(StreamPromise(), hint)
         else:
             await self._add(self._promise, hint)
             self._breaker.record_success()
 
     async def probe(self) -> bool:
-        """Say, within the timeout, whether the thing that the chosen promise rests on is there now."""
+        """Say, within the timeout, whether the thing that the chosen promise rests on is there now.
+
+        If it is, an open breaker closes.
+        """
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._promise.holds(self._client())
+                is_there = await self._promise.holds(self._client())
         except (RedisError, OSError):  # a TimeoutError is an OSError
             return False
+        if is_there:
+            self._breaker.record_probe_success()
+        return is_there
+
+    @property
+    def is_failing_fast(self) -> bool:
+        """Say whether emits are refused without a try, because one timed out lately."""
+        return self._breaker.is_open
+
+    async def report_recovery(self, outcome: str, *, recovered: int, state: Mapping[str, str | int]) -> None:
+        """Count a recovery round in Redis, for `handbell status`; what cannot be counted now is not."""
+        key = RECOVERY_PREFIX + self.handbell_namespace
+        pipeline = self._client().pipeline(transaction=False)
+        pipeline.hincrby(key, f"rounds_{outcome}", 1)
+        pipeline.hincrby(key, "recovered", recovered)
+        pipeline.hset(key, mapping={"last_outcome": outcome, **state})
+        with contextlib.suppress(RedisError, OSError):
+            async with asyncio.timeout(self._timeout_seconds):
+                await pipeline.execute()
 
     async def aclose(self) -> None:
         """Close the running loop's connections."""
@@ -109,9 +127,8 @@ class RedisStreamSink(EventSink):
 
     async def _admit(self) -> None:
         admission = self._breaker.admit()
-        if admission is Admission.PROBE and await self.probe():
-            self._breaker.record_probe_success()
-        elif admission is not Admission.PASS:
+        is_admitted = admission is Admission.PASS or (admission is Admission.PROBE and await self.probe())
+        if not is_admitted:
             raise HintNotDurable(NotDurableReason.BREAKER_OPEN)
 
     async def _add(self, promise: Promise, hint: Hint) -> None:

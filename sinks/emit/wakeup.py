@@ -1,4 +1,8 @@
-"""Which event types may change what waits for a person: the exact sets of Cayu's own handoff."""
+"""Which events may change what waits for a person: the exact sets of Cayu's own handoff."""
+
+from typing import Any
+
+from .hint import Hint
 
 # Always of interest: they open, settle or move a request.
 LIFECYCLE_EVENTS = frozenset(
@@ -27,3 +31,20 @@ FOLLOW_UP_EVENTS = frozenset(
 )
 
 WAKE_UP_EVENTS = LIFECYCLE_EVENTS | FOLLOW_UP_EVENTS
+
+
+def hint_of(event: Any, namespace: str) -> Hint | None:
+    """Return the hint of a Cayu event, or None where its type is outside the wake-up set.
+
+    Nothing but its identity, type and time is read. Raises `MalformedHint` for an identity beyond the bounds.
+    """
+    event_type = str(event.type)
+    if event_type not in WAKE_UP_EVENTS:
+        return None
+    return Hint(
+        namespace=namespace,
+        session_id=event.session_id,
+        event_id=event.id,
+        type=event_type,
+        occurred_at=event.timestamp,
+    )

@@ -17,7 +17,7 @@ from sinks.emit.wakeup import FOLLOW_UP_EVENTS, WAKE_UP_EVENTS
 from tests.support.answering import answering
 from tests.support.events import make_event
 from tests.support.valkey import ValkeyServer
-from worker.scripted.runtime import SECRET_MARK, close_store, make_app, open_store, pause
+from worker.scripted.runtime import CONTENT_MARK, close_store, make_app, open_store, pause
 
 TIMEOUT = 0.25
 
@@ -63,7 +63,7 @@ async def test_real_pause_sends_only_wake_up_events_and_nothing_of_their_content
     assert {("s-1", "session.awaiting_user_input"), ("s-1", "session.interrupted")} <= types
     assert ("s-2", "session.interrupted") in types
     assert {event_type for _, event_type in types} <= WAKE_UP_EVENTS
-    assert SECRET_MARK not in str(consumer.entries)
+    assert CONTENT_MARK not in str(consumer.entries)
     assert {delivery.status for delivery in await store.list_persisted_event_side_effect_deliveries()} == {"delivered"}
     await sink.aclose()
     await close_store(store)

@@ -62,10 +62,18 @@ async def postgres_engine(migrated_postgres_url: str) -> AsyncIterator[AsyncEngi
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database_engine(request: pytest.FixtureRequest) -> AsyncEngine:
+def any_database_url(request: pytest.FixtureRequest) -> str:
+    """Return the URL of a migrated database; the test runs once for each kind."""
+    url: str = request.getfixturevalue(f"migrated_{request.param}_url")
+    return url
+
+
+@pytest.fixture
+async def engine(any_database_url: str) -> AsyncIterator[AsyncEngine]:
     """Return an engine on a migrated database; the test runs once for each kind."""
-    engine: AsyncEngine = request.getfixturevalue(f"{request.param}_engine")
-    return engine
+    engine = engine_for(any_database_url)
+    yield engine
+    await engine.dispose()
 
 
 def engine_for(url: str) -> AsyncEngine:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from cayu.events import Event
 
-from worker.scripted.runtime import SECRET_MARK
+from worker.scripted.runtime import CONTENT_MARK
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -16,6 +16,6 @@ def make_event(number: int = 1, event_type: str = "session.interrupted", session
         session_id=session_id,
         id=f"cayu_event_{number}",
         timestamp=AT,
-        agent_name=SECRET_MARK,
-        payload={"question": SECRET_MARK},
+        agent_name=CONTENT_MARK,
+        payload={"question": CONTENT_MARK},
     )

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Protocol
 
 import asyncpg
 import pytest
@@ -36,8 +37,16 @@ async def postgres_url(postgres_server: PostgresServer) -> AsyncIterator[str]:
         yield url
 
 
+class Server(Protocol):
+    """A running server that names its databases."""
+
+    def get_uri(self, database: str = ...) -> str:
+        """Return the URL of a database, of the administrative one without a name."""
+        ...
+
+
 @asynccontextmanager
-async def new_database(server: PostgresServer, *, template: str = "template1") -> AsyncIterator[str]:
+async def new_database(server: Server, *, template: str = "template1") -> AsyncIterator[str]:
     """Return the URL of a database that exists for the time of a block, empty or copied from `template`."""
     name = f"test_{uuid.uuid4().hex}"
     await execute(server, f"CREATE DATABASE {name} TEMPLATE {template}")
@@ -47,7 +56,7 @@ async def new_database(server: PostgresServer, *, template: str = "template1") -
         await execute(server, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
-async def execute(server: PostgresServer, *statements: str) -> None:
+async def execute(server: Server, *statements: str) -> None:
     """Run statements on the server's own database, each in its own transaction."""
     connection = await asyncpg.connect(server.get_uri())
     try:

@@ -55,7 +55,7 @@ class MailWriter:
 
     def _earlier_id(self, sent: SentBefore) -> str:
         reference = sent.provider_ref or ""
-        is_ours = reference.startswith("<") and reference.endswith(">") and reference == text.one_line(reference)
+        is_ours = reference.startswith("<") and reference.endswith(">") and reference == text.escape_header(reference)
         return reference if is_ours else self.message_id(sent.key)
 
     def _subject(self, message: Message, sent_before: Sequence[SentBefore]) -> str:
@@ -68,7 +68,7 @@ class MailWriter:
             subject = f"{subject} ({agent})" if agent else subject
         else:
             subject = f"{len(message.items)} requests wait for a person"
-        return text.cut(("Re: " if sent_before else "") + subject, MAX_SUBJECT_UNITS)
+        return text.cut(text.escape_header(("Re: " if sent_before else "") + subject), MAX_SUBJECT_UNITS)
 
     def _text(self, message: Message) -> str:
         blocks = [self.plain.headline(message)]

@@ -7,23 +7,19 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from yarl import URL
 
+from config.durations import Duration
 from worker.channels.templates import check_template
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _RATE = re.compile(r"([1-9]\d{0,5})/(s|m|h)", re.ASCII)
 
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+
+# A send waits at most twice for its provider (a mail's envelope and the mail; a settle's edits): with this its end
+# comes before the engine's own bound of 60 s, which would make every fate unknown.
+MAX_TIMEOUT = timedelta(seconds=25)
+
 UNLIMITED = "unlimited"
-
-
-def parse_duration(value: Any) -> timedelta:
-    """Read `250ms`, `10s`, `5m` or `1h`; raises ValueError with one line."""
-    if isinstance(value, timedelta):
-        return value
-    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        raise ValueError('must be a duration such as "10s" or "5m"')
-    return timedelta(seconds=float(match[1]) * _UNITS[match[2]])
 
 
 def parse_rate(value: Any) -> timedelta:
@@ -48,9 +44,16 @@ def check_secret_url(value: SecretStr) -> SecretStr:
     return value
 
 
+def check_api_url(value: str) -> str:
+    """Return an API's address with a slash at the end; a token goes there, so only this machine may do without TLS."""
+    url = URL(check_secret_url(SecretStr(value)).get_secret_value())
+    if url.scheme != "https" and url.host not in _THIS_MACHINE:
+        raise ValueError("must be https://, for the token is sent there")
+    return value if value.endswith("/") else value + "/"
+
+
 Rate = Annotated[timedelta, BeforeValidator(parse_rate)]
 SecretUrl = Annotated[SecretStr, AfterValidator(check_secret_url)]
+ApiUrl = Annotated[str, AfterValidator(check_api_url)]
 Template = Annotated[str, AfterValidator(check_template)]
-Timeout = Annotated[
-    timedelta, BeforeValidator(parse_duration), Field(ge=timedelta(milliseconds=50), le=timedelta(seconds=60))
-]
+Timeout = Annotated[Duration, Field(gt=timedelta(0), le=MAX_TIMEOUT)]

@@ -41,7 +41,7 @@ def check_address(value: str) -> str:
 def check_sender(value: str) -> str:
     """Return a sender, `agents@example.com` or `Agents <agents@example.com>`; raises ValueError otherwise."""
     name, address = parseaddr(value)
-    if any(ord(char) < 32 for char in value) or ("<" in value and not name):
+    if "=?" in value or any(ord(char) < 32 for char in value) or ("<" in value and not name):
         raise ValueError('must be a mail address, or "Name <address>"')
     check_address(address if name else value)
     return value
@@ -56,32 +56,32 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    host: str = Field(min_length=1, description="The SMTP server's name or address. Required.")
+    host: str = Field(min_length=1, description="The SMTP server's name or address.")
     port: int | None = Field(
         default=None, ge=1, le=65535, description='Its port. Default: 587 for "starttls", 465 for "tls", 25 for "none".'
     )
     tls: Literal["starttls", "tls", "none"] = Field(
         default="starttls",
         description='How the connection is encrypted: "starttls" (refused where the server does not offer it), "tls" '
-        'from the start, or "none". Default: "starttls".',
+        'from the start, or "none".',
     )
     ca_file: Path | None = Field(
-        default=None, description="PEM file of the authority to trust instead of the system's. Default: the system's."
+        default=None, description="PEM file of the authority to trust instead of the system's."
     )
-    username: str | None = Field(default=None, min_length=1, description="Whom to log in as. Default: no login.")
+    username: str | None = Field(default=None, min_length=1, description="Whom to log in as.")
     password: SecretStr | None = Field(
         default=None, description="The password of `username`; never sent unencrypted, except to this machine."
     )
     sender: Sender = Field(
-        alias="from", description='The sender, "agents@example.com" or "Agents <agents@example.com>". Required.'
+        alias="from", description='The sender, "agents@example.com" or "Agents <agents@example.com>".'
     )
     to: list[MailAddress] = Field(
-        min_length=1, description="The recipients' addresses, one mail and one delivery each. Required."
+        min_length=1, description="The recipients' addresses, one mail and one delivery each."
     )
     timeout: Timeout = Field(
-        default=timedelta(seconds=30),
+        default=timedelta(seconds=20),
         description="How long to wait for the server: once for everything up to the mail itself, once for the mail; "
-        'from "50ms" to "60s". Shorter, and a slow server makes mails whose fate is unknown. Default: "30s".',
+        "at most 25s. Shorter, and a slow server makes mails whose fate is unknown.",
     )
     template: Template | None = Field(
         default=None,

@@ -12,7 +12,7 @@ from jinja2 import StrictUndefined, TemplateError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from config.option_errors import unknown_key_text
-from reconciler.states import AttentionState, Evidence, Kind
+from reconciler.states import SUMMARIES, AttentionState, Evidence, Kind
 from worker.channels import text
 from worker.channels.protocol import Item
 
@@ -57,7 +57,7 @@ class Templated:
 
 def fixed_sentence(escape: text.Escape) -> Sentence:
     """Return the default wording: the runtime's own fixed summary."""
-    return lambda item: escape(text.cut(text.one_line(item.summary), MAX_SENTENCE_UNITS))
+    return lambda item: escape(text.cut(text.one_line(item.summary) or SUMMARIES[item.kind], MAX_SENTENCE_UNITS))
 
 
 def sentence(template: str | None, escape: text.Escape) -> Sentence:

@@ -34,7 +34,7 @@ def one_line(text: str) -> str:
 
 def name(text: str) -> str:
     """Return an untrusted name or label, cleaned and cut to `MAX_NAME_UNITS`; not yet escaped."""
-    return cut(one_line(text), MAX_NAME_UNITS)
+    return cut(one_line(text[: MAX_NAME_UNITS * 10]), MAX_NAME_UNITS)
 
 
 def units(text: str) -> int:
@@ -68,6 +68,15 @@ def escape_mrkdwn(text: str) -> str:
 def escape_html(text: str) -> str:
     """Escape for HTML text and quoted attributes."""
     return html.escape(text, quote=True)
+
+
+def escape_header(text: str) -> str:
+    """Make text fit for a mail header: on one line, and never an encoded word (RFC 2047).
+
+    Python's email library decodes an encoded word when a header is set, line breaks included, and writes what it
+    decoded: `=?utf-8?q?=0D=0ABcc:...?=` in a name would become a header of its own.
+    """
+    return one_line(text).replace("=?", "= ?")
 
 
 def as_is(text: str) -> str:

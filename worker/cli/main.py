@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from config.errors import ConfigError
-from reconciler.errors import ReconcilerError, SourceUnavailable
+from reconciler.errors import ReconcilerError, SourceMissing, SourceUnavailable
 
 DONE, FAILED, WRONG, INCOMPLETE = 0, 1, 2, 3
 
@@ -30,7 +30,6 @@ _COMMANDS = (
     "worker.cli.status",
     "worker.cli.listing",
     "worker.cli.dead_entries",
-    "worker.cli.redriving",
     "worker.cli.sources",
 )
 
@@ -50,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         return _say(str(error), error.exit_code)
     except SourceUnavailable as error:
-        return _say(str(error), FAILED)
+        return _say(str(error), WRONG if isinstance(error, SourceMissing) else FAILED)
     except ReconcilerError as error:
         return _say(str(error), WRONG)
     except RedisError as error:

@@ -20,7 +20,6 @@ from sinks.emit.wakeup import WAKE_UP_EVENTS
 from worker.scripted.runtime import close_store, make_app, open_store, pause
 from worker.scripted.settling import current_action, settle
 
-
 # Generous: a demo on a busy laptop must not fail for a slow disk.
 _EMIT_SECONDS = 5.0
 

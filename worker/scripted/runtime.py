@@ -3,7 +3,7 @@
 A process that *resolves* a pause must register the same agents, tools and policies as the one that paused
 (resolution re-enters the model loop), hence the portable identities; a process that only observes needs none
 of it: `make_app(store, agents=False)`. A pause costs about 0.7 s of CPU. Every text that a notification must
-never carry contains `SECRET_MARK`.
+never carry contains `CONTENT_MARK`.
 """
 
 import inspect
@@ -46,7 +46,14 @@ from cayu.tools import (
     UserInputTool,
 )
 
-Kind = Literal["user_input", "tool_approval", "tool_approval_expiring", "manual_recovery", "delegated_action"]
+Kind = Literal[
+    "user_input",
+    "tool_approval",
+    "tool_approval_expiring",
+    "manual_recovery",
+    "delegated_action",
+    "nested_delegated_action",
+]
 KINDS: tuple[Kind, ...] = (
     "user_input",
     "tool_approval",
@@ -59,8 +66,9 @@ PROMPTS: dict[Kind, str] = {
     "tool_approval": "approve",
     "manual_recovery": "crash",
     "delegated_action": "delegate",
+    "nested_delegated_action": "nest",
 }
-SECRET_MARK = "SENSITIVE-do-not-notify"
+CONTENT_MARK = "SENSITIVE-do-not-notify"
 
 
 def ident(name: str) -> ExecutionProfileBehaviorIdentity:
@@ -89,7 +97,7 @@ class DeployTool(Tool):
     async def run(self, ctx: ToolContext, args: dict[str, Any]) -> ToolResult:
         """Deploy, or lose the connection on the way."""
         if args["target"] == "crash":
-            raise RuntimeError(f"connection lost {SECRET_MARK}")
+            raise RuntimeError(f"connection lost {CONTENT_MARK}")
         return ToolResult(content=f"deployed {args['target']}", structured={"ok": True})
 
 
@@ -135,7 +143,7 @@ class ApprovalPolicy(ToolPolicy):
         ttl_seconds = float(target.split(":", 1)[1]) if target.startswith("expiring:") else None
         return ToolPolicyResult(
             decision=ToolPolicyDecision.REQUIRE_APPROVAL,
-            reason=f"deploy to {target} needs a human {SECRET_MARK}",
+            reason=f"deploy to {target} needs a human {CONTENT_MARK}",
             approval_expires_in_seconds=ttl_seconds,
         )
 
@@ -165,11 +173,12 @@ def respond(request: Any) -> list[ModelStreamEvent]:
 
 def _script(text: str) -> tuple[tuple[str, str, dict[str, Any]], ...]:
     return (
-        ("ask", "ask_user", {"question": f"Which region? {SECRET_MARK}", "options": ["eu", "us"]}),
+        ("ask", "ask_user", {"question": f"Which region? {CONTENT_MARK}", "options": ["eu", "us"]}),
         ("approve", "deploy", {"target": "prod"}),
         ("expiring", "deploy", {"target": text}),
         ("crash", "deploy", {"target": "crash"}),
         ("delegate", "subagent", {"agent": "worker", "task": "ask the user"}),
+        ("nest", "subagent", {"agent": "parent", "task": "delegate"}),
     )
 
 
@@ -224,12 +233,13 @@ def _register_agents(app: CayuApp) -> None:
         tool_policy=ApprovalPolicy(),
         tool_effect_reconcilers=reconcilers(),
     )
-    subagent = SubagentTool(
-        app,
-        agents={"worker": SubagentSpec(agent_name="worker", description="asks")},
-        execution_profile_identity=ident("subagent"),
-    )
-    app.register_agent(AgentSpec(name="parent", model="scripted", system_prompt="s"), tools=[subagent])
+    for agent, child in (("parent", "worker"), ("grandparent", "parent")):
+        subagent = SubagentTool(
+            app,
+            agents={child: SubagentSpec(agent_name=child, description="asks")},
+            execution_profile_identity=ident(f"subagent-{child}"),
+        )
+        app.register_agent(AgentSpec(name=agent, model="scripted", system_prompt="s"), tools=[subagent])
 
 
 def request_for(
@@ -243,7 +253,7 @@ def request_for(
     """Return the run that ends in a pause of `kind`."""
     prompt = f"expiring:{ttl_seconds}" if kind == "tool_approval_expiring" else PROMPTS[kind]
     return RunRequest(
-        agent_name="parent" if kind == "delegated_action" else "worker",
+        agent_name={"delegated_action": "parent", "nested_delegated_action": "grandparent"}.get(kind, "worker"),
         session_id=session_id,
         messages=[Message.text("user", prompt)],
         labels=dict(labels or {}),

@@ -1,8 +1,8 @@
-"""The HTTP side of the handoff: who may speak for a namespace, within which bounds, and what each answer's status is."""
+"""The HTTP side of the handoff: who may speak for a namespace, within which bounds, and with which status it ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -44,6 +44,7 @@ class HandoffPoint:
     receiver: HandoffReceiver
     tokens: Tokens
     rate: RateLimit
+    limits: Limits = field(default_factory=Limits)
 
 
 class HandoffRoutes:
@@ -56,11 +57,9 @@ class HandoffRoutes:
         self,
         points: Mapping[str, HandoffPoint],
         *,
-        limits: Limits | None = None,
         on_answer: Callable[[str, int], None] = lambda _call, _status: None,
     ) -> None:
         self._points = points
-        self._limits = limits or Limits()
         self._on_answer = on_answer
 
     def routes(self) -> list[Route]:
@@ -83,7 +82,7 @@ class HandoffRoutes:
     async def _answer(self, request: Request, work: _Work) -> Response:
         try:
             point = self._point(request)
-            async with asyncio.timeout(self._limits.answer_within.total_seconds()):
+            async with asyncio.timeout(point.limits.answer_within.total_seconds()):
                 return JSONResponse(await work(point, request))
         except Refused as refused:
             return refusal(
@@ -120,13 +119,13 @@ class HandoffRoutes:
         return await point.receiver.references(query)
 
     async def _observations(self, point: HandoffPoint, request: Request) -> dict[str, Any]:
-        return await point.receiver.accept(await self._body(request, Observations))
+        return await point.receiver.accept(await self._body(point, request, Observations))
 
     async def _reconciliations(self, point: HandoffPoint, request: Request) -> dict[str, Any]:
-        return await point.receiver.report(await self._body(request, Reconciliation))
+        return await point.receiver.report(await self._body(point, request, Reconciliation))
 
-    async def _body(self, request: Request, model: type[_M]) -> _M:
-        limits = self._limits
+    async def _body(self, point: HandoffPoint, request: Request, model: type[_M]) -> _M:
+        limits = point.limits
         body = await read_body(request, max_bytes=limits.max_body_bytes, within=limits.body_within)
         try:
             return model.model_validate_json(body)

@@ -1,6 +1,7 @@
 """Runs an ASGI application on one address until it is told to stop, then drains it."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,6 +18,15 @@ _BACKLOG = 512
 
 
 class _Uvicorn(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.accepts = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept, and say so."""
+        await super().startup(sockets)
+        self.accepts.set()
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave the signals to the wiring: it stops every part in order."""
@@ -73,6 +83,11 @@ class WebServer:
         """Answer whether the end has begun."""
         return self._drain.is_draining
 
+    async def serve(self) -> None:
+        """Return when it has stopped by itself, which is a defect; a task of the process waits here."""
+        assert self._serving is not None, "it was entered"
+        await asyncio.shield(self._serving)
+
     async def __aenter__(self) -> Self:
         """Bind the address and accept."""
         try:
@@ -81,11 +96,7 @@ class WebServer:
             raise SettingsError(f"cannot listen on {self._host}:{self._port}: is it in use, and ours to use?") from None
         self._port = listener.getsockname()[1]
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
-        while not self._server.started and not self._serving.done():
-            await asyncio.sleep(0.005)  # uvicorn has no event for it
-        if self._serving.done():
-            await self._serving
-            raise SettingsError(f"cannot listen on {self._host}:{self._port}")
+        await self._server.accepts.wait()
         return self
 
     async def __aexit__(

@@ -39,7 +39,8 @@ def create_namespaces() -> None:
         sa.Column("scan_cursor", sa.Text()),
         sa.Column("scan_started_at", INSTANT),
         sa.Column("scan_problems", sa.Text(), nullable=False, server_default=""),
-        sa.Column("clean_since", INSTANT),
+        sa.Column("complete_since", INSTANT),
+        sa.Column("covered_since", INSTANT),
         sa.Column("verify_after", ROW_ID, nullable=False, server_default=sa.text("0")),
         sa.PrimaryKeyConstraint("namespace", name="pk_namespaces"),
     )

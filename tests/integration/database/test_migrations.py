@@ -47,9 +47,9 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def declared_url(database_engine: AsyncEngine, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """Return the URL of an empty database of the same kind as `database_engine`'s."""
-    if database_engine.dialect.name == "sqlite":
+def declared_url(engine: AsyncEngine, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """Return the URL of an empty database of the same kind as `engine`'s."""
+    if engine.dialect.name == "sqlite":
         return f"sqlite:///{tmp_path / 'declared.db'}"
     url: str = request.getfixturevalue("postgres_url")
     return url
@@ -62,10 +62,10 @@ def import_every_table() -> None:
                 importlib.import_module(module.name)
 
 
-async def test_migrations_make_what_the_rooms_declare(database_engine: AsyncEngine) -> None:
+async def test_migrations_make_what_the_rooms_declare(engine: AsyncEngine) -> None:
     import_every_table()
 
-    async with database_engine.connect() as connection:
+    async with engine.connect() as connection:
         differences = await connection.run_sync(
             lambda sync: compare_metadata(
                 MigrationContext.configure(sync, opts={"version_table": VERSION_TABLE}),
@@ -77,7 +77,7 @@ async def test_migrations_make_what_the_rooms_declare(database_engine: AsyncEngi
 
 
 async def test_migrations_and_metadata_agree_on_constraints_and_conditions(
-    database_engine: AsyncEngine, declared_url: str
+    engine: AsyncEngine, declared_url: str
 ) -> None:
     """Alembic's comparison sees no check, no primary key's name, no cascade and no partial index's condition."""
     import_every_table()
@@ -86,7 +86,7 @@ async def test_migrations_and_metadata_agree_on_constraints_and_conditions(
     async with declared_engine.begin() as connection:
         await connection.run_sync(METADATA.create_all)
         declared = await connection.run_sync(fingerprint)
-    async with database_engine.connect() as connection:
+    async with engine.connect() as connection:
         migrated = await connection.run_sync(fingerprint)
     await declared_engine.dispose()
 
@@ -172,13 +172,13 @@ async def test_failing_migration_leaves_nothing_behind(empty_url: str) -> None:
     assert left == []
 
 
-async def test_newer_database_is_refused_in_one_line(database_engine: AsyncEngine) -> None:
-    async with database_engine.begin() as connection:
+async def test_newer_database_is_refused_in_one_line(engine: AsyncEngine) -> None:
+    async with engine.begin() as connection:
         await connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
 
     for refused in (migrate, require_current):
         with pytest.raises(SchemaError, match=r"^the database .* is at revision 9999.*upgrade Handbell here too$"):
-            await refused(database_engine)
+            await refused(engine)
 
 
 async def test_unmigrated_database_is_refused_in_one_line(empty_url: str) -> None:
