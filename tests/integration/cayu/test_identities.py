@@ -1,11 +1,11 @@
 """Identities and summaries are Cayu's own, computed without it; Cayu is the oracle."""
 
 from cayu.runtime import HumanAttentionRequest
+from tests.support.cayu_runtime import SECRET_MARK
 
 from reconciler.references import cayu_attention_id
 from reconciler.sources.cayu_projection import cayu_reference
 from reconciler.states import SUMMARIES, Kind
-from tests.support.cayu_runtime import SECRET_MARK
 from tests.support.cayu_stores import CayuStore
 from tests.support.sources import cayu_source, shown
 
