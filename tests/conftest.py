@@ -8,5 +8,6 @@ pytest_plugins = [
     "tests.support.cayu_stores",
     "tests.support.cayu_settled",
     "tests.support.reconciling",
+    "tests.support.cayu_ends",
     "tests.support.valkey",
 ]
