@@ -9,6 +9,9 @@ from reconciler.sources.protocol import Incomplete
 from reconciler.states import TERMINAL_STATES, AttentionState, Evidence
 from tests.support.cayu_ends import Ends
 
+# The first test of a session waits until the stores are made: about half a minute of computing.
+pytestmark = pytest.mark.timeout(400)
+
 CLOSED, NO_EVIDENCE = Evidence.DURABLE_CLOSURE, Evidence.NO_TERMINAL_EVIDENCE
 ENDS = {
     "ask": (AttentionState.RESOLVED, CLOSED),
