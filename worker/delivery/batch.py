@@ -35,6 +35,10 @@ _RENEWALS = 3
 OnAttempt = Callable[[str, str, str, timedelta], None]
 
 
+def ignore_attempt(_channel: str, _outcome: str, _reason: str, _took: timedelta) -> None:
+    """Do nothing: where nobody counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The work on batches of one destination; `stop` set means that nothing more is sent."""

@@ -16,7 +16,7 @@ from config.steps import StepHook, ignore_step
 from reconciler.confirm import Confirmer
 from worker.bells import Bell
 from worker.channels.destination import Destination
-from worker.delivery.batch import Batch, OnAttempt
+from worker.delivery.batch import Batch, OnAttempt, ignore_attempt
 from worker.delivery.limits import Limits
 from worker.delivery.loop import DestinationLoop
 from worker.delivery.messages import Links
@@ -46,7 +46,7 @@ class DeliveryEngine:
         links: Links | None = None,
         limits: Limits | None = None,
         on_step: StepHook = ignore_step,
-        on_attempt: OnAttempt = lambda _channel, _outcome, _reason, _took: None,
+        on_attempt: OnAttempt = ignore_attempt,
         luck: Callable[[], float] | None = None,
     ) -> None:
         limits, links = limits or Limits(), links or Links()
