@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import Row, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from config.statements import insert_ignoring
 from reconciler.plan import Change
 from reconciler.reasons import Door
 from reconciler.references import Observation
 from reconciler.routes import Subject
-from reconciler.statements import insert_ignoring
 from reconciler.states import OPEN_STATES, AttentionState, Evidence, Kind
 from reconciler.tables import HISTORY, NOTIFICATIONS
 

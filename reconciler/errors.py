@@ -26,6 +26,10 @@ class SourceUnavailable(SourceError):  # noqa: N818  # states a fact
     """The source does not answer now; asked again later it may."""
 
 
+class SourceMissing(SourceUnavailable):
+    """Nothing stands where the configuration says; a person looks there first, but it may still appear."""
+
+
 class SourceRefused(SourceError):  # noqa: N818  # states a fact
     """The source answers but refuses: a person must change the configuration."""
 
@@ -36,6 +40,10 @@ class WrongStore(SourceError):  # noqa: N818  # states a fact
 
 class UnknownNamespace(ReconcilerError):  # noqa: N818  # states a fact
     """No configured source has this namespace."""
+
+
+class UnknownAttention(ReconcilerError):  # noqa: N818  # states a fact
+    """No notification has the attention id that was named."""
 
 
 class AmbiguousAttention(ReconcilerError):  # noqa: N818  # states a fact

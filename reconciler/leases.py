@@ -9,7 +9,7 @@ from sqlalchemy import delete, or_, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
-from reconciler.statements import insert_ignoring
+from config.statements import insert_ignoring
 from reconciler.tables import LEASES
 
 
@@ -45,6 +45,10 @@ class Leases:
             yield lease
         finally:
             await self._give_back(lease)
+
+    async def take_turn(self, name: str, every: timedelta) -> bool:
+        """Answer whether the caller may do a regular piece of work now; then nobody may for `every`."""
+        return await self._take(Lease(self, name, uuid.uuid4().hex, every))
 
     async def extend(self, lease: Lease) -> bool:
         """Move the end of a lease that is still ours; False where it is not."""

@@ -14,9 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
 from config.database import READ_ONLY
+from config.statements import insert_ignoring
 from reconciler.errors import UnknownNamespace, WrongStore
 from reconciler.sources.protocol import Incomplete, Source
-from reconciler.statements import insert_ignoring
 from reconciler.tables import AUDIT, NAMESPACES
 
 
@@ -97,6 +97,11 @@ class Namespaces:
         for remembered in await self._select(NAMESPACES.c.namespace == namespace):
             return remembered
         raise UnknownNamespace(f"namespace {namespace!r} has no source and was never seen")
+
+    async def boundaries(self) -> Mapping[str, datetime | None]:
+        """Return the enrollment boundary of every namespace that was ever started."""
+        every = await self._select(NAMESPACES.c.namespace.is_not(None))
+        return {remembered.namespace: remembered.enrolled_after for remembered in every}
 
     async def due(self, namespaces: Sequence[str]) -> Sequence[Remembered]:
         """Return those of `namespaces` whose full or head pass is due now."""

@@ -59,6 +59,10 @@ class Notifications:
         self._on_outbox = on_outbox
         self._on_step = on_step
 
+    def on(self, engine: AsyncEngine) -> "Notifications":
+        """Return the same writer on another engine of the same database."""
+        return Notifications(engine, self._clock, self._routing, on_outbox=self._on_outbox, on_step=self._on_step)
+
     async def apply(self, namespace: str, observations: Sequence[Observation], *, door: Door) -> Applied:
         """Bring the database to what the observations say; idempotent, safe to run at the same time elsewhere.
 

@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from config.statements import insert_ignoring
 from reconciler.plan import Decision, NewDelivery, Plan, Told
 from reconciler.reasons import DeliveryStatus
-from reconciler.statements import insert_ignoring
 from reconciler.tables import DECISIONS, DELIVERIES
 
 
@@ -30,6 +30,7 @@ async def told_of(connection: AsyncConnection, notification_ids: Iterable[int]) 
             columns.purpose,
             columns.status,
             columns.route,
+            columns.begun_at,
         )
         .where(columns.notification_id.in_(wanted))
         .order_by(columns.id)
@@ -39,7 +40,14 @@ async def told_of(connection: AsyncConnection, notification_ids: Iterable[int]) 
     for row in rows:
         told[row.notification_id].append(
             Told(
-                row.id, row.destination, row.channel, row.recipient, row.purpose, DeliveryStatus(row.status), row.route
+                row.id,
+                row.destination,
+                row.channel,
+                row.recipient,
+                row.purpose,
+                DeliveryStatus(row.status),
+                row.route,
+                may_have_arrived=row.begun_at is not None,
             )
         )
     return told

@@ -42,6 +42,7 @@ class Told:
     purpose: str
     status: DeliveryStatus
     route: str
+    may_have_arrived: bool = False  # a try was handed to the provider and its outcome is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def _settle(change: Change, told: Sequence[Told], now: datetime) -> Plan:
     # A leased or unknown opening may have reached the person: its settle waits until that is known.
     reached: dict[tuple[str, str], Told] = {}
     for row in told:
-        if row.status is not DeliveryStatus.CANCELLED and row.delivery_id not in cancelled:
+        if row.may_have_arrived or (row.status is not DeliveryStatus.CANCELLED and row.delivery_id not in cancelled):
             reached.setdefault((row.destination, row.recipient), row)
     add = tuple(
         _new(change, row.destination, row.channel, row.recipient, SETTLE, row.route, now) for row in reached.values()

@@ -23,12 +23,14 @@ class DecisionReason(StrEnum):
     WAITS_FOR_OPENING = "waits_for_opening"  # a settle never overtakes its opening
     SOURCE_UNAVAILABLE = "source_unavailable"  # the source, asked just before, could not say that it is active
     NOT_CONFIRMED_LATELY = "not_confirmed_lately"  # a push source's last word is older than `fresh_for`
+    NO_SOURCE = "no_source"  # its namespace has no source that may be asked (none, or one that is refused)
     DISMISSED = "dismissed"  # a person put the request aside
     NO_DESTINATION = "no_destination"  # the destination is no longer configured
     OPERATOR_NOTICE = "operator_notice"  # Handbell's own notice to its operator
     FALLBACK = "fallback"  # another destination is broken and names this one
     REDRIVEN = "redriven"  # a person asked for another try
     DELIVERED = "delivered"  # the provider has it
+    NOT_THERE = "not_there"  # the provider was asked and does not have it: it may be sent again
 
 
 class DeliveryStatus(StrEnum):
@@ -40,6 +42,18 @@ class DeliveryStatus(StrEnum):
     UNKNOWN = "unknown"
     DEAD = "dead"
     CANCELLED = "cancelled"
+
+
+class AttemptOutcome(StrEnum):
+    """How one try ended, or what the provider said when it was asked about one."""
+
+    SENT = "sent"
+    TEMPORARY = "temporary"
+    PERMANENT = "permanent"
+    UNKNOWN = "unknown"
+    FOUND = "found"  # asked: the earlier try had arrived
+    ABSENT = "absent"  # asked: it is not there
+    UNANSWERED = "unanswered"  # the provider could not be asked
 
 
 class Door(StrEnum):

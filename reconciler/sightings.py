@@ -5,9 +5,9 @@ from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from config.statements import insert_ignoring
 from reconciler.references import Reference
 from reconciler.sources.protocol import Delegation
-from reconciler.statements import insert_ignoring
 from reconciler.tables import DELEGATIONS, WITHHELD
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from reconciler.errors import SourceError, UnknownNamespace, WrongStore
 from reconciler.namespaces import Namespaces
@@ -11,13 +11,14 @@ from reconciler.sources.protocol import Source
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A configured source with how often it is swept; `paged` is the one whose pages are read apart, if any."""
+    """A configured source, how often it is swept, and the enrollment boundary that its first start sets."""
 
     namespace: str
     type: str
     source: Source
     sweep_every: timedelta
     head_every: timedelta
+    enrolled_after: datetime | None = None
 
 
 class SourceBook:
@@ -60,7 +61,7 @@ class SourceBook:
         """
         entry = self.entry(namespace)
         try:
-            await self._namespaces.remember(namespace, entry.type, entry.source)
+            await self._namespaces.remember(namespace, entry.type, entry.source, enrolled_after=entry.enrolled_after)
         except WrongStore as error:
             self._refused[namespace] = error
             raise

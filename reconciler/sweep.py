@@ -143,7 +143,7 @@ class Sweeper:
                 if error.reason == Incomplete.CURSOR_REFUSED:
                     current.cursor = None
                 return
-            await self._take(current, page, remembered)
+            await self._take(current, page)
             current.cursor = page.next_cursor
             current.has_ended = page.next_cursor is None or (
                 current.mode is Mode.HEAD and _is_older(page.oldest_updated_at, until)
@@ -156,14 +156,8 @@ class Sweeper:
             await lease.renew()
             self._on_step(Step.SWEEP_PAGE)
 
-    async def _take(self, current: Pass, page: Page, remembered: Remembered) -> None:
-        boundary = remembered.enrolled_after
-        active = [
-            item
-            for item in page.active
-            if boundary is None or item.request is None or _is_after(item.request.paused_at, boundary)
-        ]
-        applied = await self._notifications.apply(current.namespace, active, door=Door.SWEEP)
+    async def _take(self, current: Pass, page: Page) -> None:
+        applied = await self._notifications.apply(current.namespace, page.active, door=Door.SWEEP)
         await record_sightings(
             self._engine,
             current.namespace,
@@ -234,7 +228,3 @@ def _problem(error: SourceError) -> Incomplete:
 
 def _is_older(updated_at: datetime | None, until: datetime | None) -> bool:
     return updated_at is not None and until is not None and updated_at < until
-
-
-def _is_after(paused_at: datetime | None, boundary: datetime) -> bool:
-    return paused_at is None or paused_at >= boundary

@@ -19,6 +19,9 @@ from config.metadata import METADATA, ROW_ID, Instant
 
 NAMESPACE_CHARS = 200
 ID_CHARS = 512
+# Cayu's own bounds of these two (HumanAttentionReference); one longer than a column would stop every later sweep.
+SESSION_ID_CHARS = 2048
+ACTION_ID_CHARS = 4096
 WORD_CHARS = 40
 
 # What a namespace remembers: its store's identity, when its sweeps are due and where an unfinished one stands.
@@ -49,9 +52,9 @@ NOTIFICATIONS = Table(
     Column("namespace", String(NAMESPACE_CHARS), nullable=False),
     Column("attention_id", String(ID_CHARS), nullable=False),
     Column("kind", String(WORD_CHARS), nullable=False),
-    Column("session_id", String(ID_CHARS), nullable=False),
+    Column("session_id", String(SESSION_ID_CHARS), nullable=False),
     Column("session_instance_id", String(ID_CHARS), nullable=False),
-    Column("action_id", String(ID_CHARS), nullable=False),
+    Column("action_id", String(ACTION_ID_CHARS), nullable=False),
     Column("round_id", String(ID_CHARS)),
     Column("tool_call_id", String(ID_CHARS)),
     Column("source_sequence", ROW_ID),
@@ -148,6 +151,9 @@ DELIVERIES = Table(
     Column("next_attempt_at", Instant(), nullable=False),
     Column("lease_id", String(32)),
     Column("leased_until", Instant()),
+    Column("begun_at", Instant()),  # a try was handed to the provider then, and its outcome is not known
+    Column("give_up_at", Instant()),  # the bound of age, set by the first try
+    Column("forgiven_attempts", Integer(), nullable=False, server_default=text("0")),  # those before the last redrive
     Column("created_at", Instant(), nullable=False),
     Column("finished_at", Instant()),
     UniqueConstraint("notification_id", "destination", "recipient", "purpose"),

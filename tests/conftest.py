@@ -1,8 +1,12 @@
 """The fixtures of the whole suite, one file each in tests/support/."""
 
-pytest_plugins: list[str] = [
+pytest_plugins = [
+    "tests.support.leftovers",
     "tests.support.postgres",
+    "tests.support.databases",
     "tests.support.cayu_postgres",
     "tests.support.cayu_stores",
     "tests.support.cayu_settled",
+    "tests.support.reconciling",
+    "tests.support.valkey",
 ]

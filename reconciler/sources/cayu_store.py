@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconciler.errors import SourceError, SourceRefused, SourceUnavailable
+from reconciler.errors import SourceError, SourceMissing, SourceRefused, SourceUnavailable
 from reconciler.sources.cayu_postgres import observed_store, probe_server, scanned_store
 from reconciler.sources.cayu_target import NOT_INSTALLED, StoreFault, Target
 
@@ -80,7 +80,7 @@ def file_mark(target: Target) -> FileMark | None:
     try:
         status = target.path.stat()
     except OSError:
-        raise SourceUnavailable(
+        raise SourceMissing(
             StoreFault.STORE_MISSING,
             f"there is no file {target.path}: name the agent's session store (nothing was created)",
         ) from None

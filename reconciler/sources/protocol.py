@@ -6,7 +6,7 @@ A conformance suite (tests/contract/sources) runs against every implementation.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -109,6 +109,13 @@ class Observes(Protocol):
     async def observe(self, reference: Reference) -> Observation:
         """Return what is true of the reference now; an outage is `unavailable`, never an exception."""
         ...
+
+
+@runtime_checkable
+class PushOnly(Protocol):
+    """A source that cannot be asked: its last word counts as true for `fresh_for` and proves nothing after that."""
+
+    fresh_for: timedelta
 
 
 class Known(Protocol):

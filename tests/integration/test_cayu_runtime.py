@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.support.cayu_answer import current_action, reference_of, settle
-from tests.support.cayu_runtime import close_store, make_app, open_store, pause
+from worker.scripted.runtime import close_store, make_app, open_store, pause
+from worker.scripted.settling import current_action, reference_of, settle
 
 
 async def test_scripted_agent_pauses_and_its_answer_resolves_the_reference(tmp_path: Path) -> None:

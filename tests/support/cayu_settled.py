@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from reconciler.references import Reference
-from tests.support.cayu_answer import Verb, current_action, settle
 from tests.support.cayu_postgres import CayuServer
-from tests.support.cayu_runtime import Kind, pause
 from tests.support.cayu_stores import CayuStore
 from tests.support.postgres import execute
 from tests.support.sources import cayu_source, shown
+from worker.scripted.runtime import Kind, pause
+from worker.scripted.settling import Verb, current_action, settle
 
 # Beyond those of tests/support/cayu_stores.py.
 _MORE_PAUSES: tuple[tuple[str, Kind], ...] = (

@@ -26,10 +26,10 @@ from cayu import CayuApp
 from cayu.sessions import PendingActionQuery
 from cayu.sessions._run_identity import eval_trial_scope
 
-from tests.support.cayu_answer import Verb, current_action, settle
 from tests.support.cayu_postgres import CayuServer
-from tests.support.cayu_runtime import close_store, make_app, open_store, pause
 from tests.support.postgres import execute, new_database
+from worker.scripted.runtime import close_store, make_app, open_store, pause
+from worker.scripted.settling import Verb, current_action, settle
 
 
 @dataclass(frozen=True)

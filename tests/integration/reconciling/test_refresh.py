@@ -1,0 +1,114 @@
+"""A hint only rings: what is true comes from the session's present view, and a hint is done only after a whole one."""
+
+from datetime import timedelta
+
+from reconciler.sources.protocol import Incomplete
+from tests.support.paging_source import RESOLVED, UNAVAILABLE, observation
+from tests.support.reconciling import NAMESPACE, Reconciling
+
+
+async def test_both_events_of_a_question_lead_to_one_notification(reconciling: Reconciling) -> None:
+    reconciling.source.pending = [observation()]
+    await reconciling.hint("session-1", "e1", "session.awaiting_user_input")
+    await reconciling.hint("session-1", "e2", "session.interrupted")
+
+    refreshed = await reconciling.refresher.round()
+
+    assert refreshed.sessions == 1
+    assert await reconciling.states() == {"attention_0001": "active"}
+    assert (await reconciling.inbox.counts()).unprocessed == 0
+
+
+async def test_hint_of_a_settled_question_settles_by_the_exact_question(reconciling: Reconciling) -> None:
+    reconciling.source.pending = [observation()]
+    await reconciling.hint("session-1", "e1")
+    await reconciling.refresher.round()
+    reconciling.source.settle(1, RESOLVED)
+
+    await reconciling.hint("session-1", "e2", "session.completed")
+    await reconciling.refresher.round()
+
+    assert await reconciling.states() == {"attention_0001": "resolved"}
+
+
+async def test_hints_stay_unprocessed_after_an_incomplete_view_and_are_tried_again(reconciling: Reconciling) -> None:
+    reconciling.source.pending = [observation()]
+    reconciling.source.problems = frozenset({Incomplete.PENDING_ACTION_ISSUES})
+    await reconciling.hint("session-1", "e1")
+
+    first = await reconciling.refresher.round()
+    unprocessed = (await reconciling.inbox.counts()).unprocessed
+    at_once = await reconciling.refresher.round()
+    reconciling.source.problems = frozenset()
+    await reconciling.clock.advance(timedelta(seconds=2))
+    await reconciling.refresher.round()
+
+    assert (first.incomplete, unprocessed) == (1, 1)
+    assert at_once.sessions == 0
+    assert first.retry_at is not None
+    assert (await reconciling.inbox.counts()).unprocessed == 0
+
+
+async def test_unreachable_store_keeps_hints_and_other_sessions_go_on(reconciling: Reconciling) -> None:
+    reconciling.source.is_down = True
+    await reconciling.hint("session-1", "e1")
+
+    await reconciling.refresher.round()
+
+    assert (await reconciling.inbox.counts()).unprocessed == 1
+    assert await reconciling.states() == {}
+
+
+async def test_follow_up_types_refresh_only_sessions_that_hold_an_open_request(reconciling: Reconciling) -> None:
+    reconciling.source.pending = [observation(1)]
+    await reconciling.hint("session-1", "e1")
+    await reconciling.refresher.round()
+    reconciling.source.pending.append(observation(2))
+    reconciling.source.settle(1, RESOLVED)
+
+    await reconciling.hint("session-1", "e2", "tool.call.completed")
+    await reconciling.hint("session-2", "e3", "tool.call.completed")
+    await reconciling.refresher.round()
+
+    assert await reconciling.states() == {"attention_0001": "resolved"}
+    assert (await reconciling.inbox.counts()).unprocessed == 0
+
+
+async def test_unknown_session_makes_a_head_pass_due_once_per_burst(reconciling: Reconciling) -> None:
+    await reconciling.namespaces.remember(NAMESPACE, "scripted", reconciling.source)
+    await reconciling.namespaces.save(
+        NAMESPACE,
+        {
+            "head_due_at": reconciling.clock.now() + timedelta(hours=1),
+            "sweep_due_at": reconciling.clock.now() + timedelta(hours=1),
+        },
+    )
+    reconciling.source.unknown_sessions = {"alias-1", "alias-2"}
+    await reconciling.hint("alias-1", "e1")
+    await reconciling.hint("alias-2", "e2")
+
+    await reconciling.refresher.round()
+
+    assert [due.namespace for due in await reconciling.namespaces.due([NAMESPACE])] == [NAMESPACE]
+    assert (await reconciling.inbox.counts()).unprocessed == 0
+
+
+async def test_hint_of_a_namespace_without_a_source_is_kept_and_shown(reconciling: Reconciling) -> None:
+    await reconciling.hint("session-1", "e1", namespace="elsewhere")
+
+    await reconciling.refresher.round()
+
+    counts = await reconciling.inbox.counts()
+    assert counts.namespaces["elsewhere"].unprocessed == 1
+
+
+async def test_unavailable_answer_to_a_hint_leaves_the_request_open(reconciling: Reconciling) -> None:
+    reconciling.source.pending = [observation()]
+    await reconciling.hint("session-1", "e1")
+    await reconciling.refresher.round()
+    reconciling.source.settle(1, UNAVAILABLE)
+
+    await reconciling.hint("session-1", "e2", "session.resumed")
+    await reconciling.refresher.round()
+
+    assert await reconciling.states() == {"attention_0001": "unavailable"}

@@ -1,0 +1,153 @@
+"""Carries one batch of one destination from the claim to its recorded outcomes."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from config.steps import Step, StepHook
+from reconciler.confirm import Confirmer
+from reconciler.reasons import DeliveryStatus
+from worker.delivery import claims, gate, ledger
+from worker.delivery.begin import Begun, begin
+from worker.delivery.claims import Health
+from worker.delivery.gate import Go
+from worker.delivery.ledger import Entry
+from worker.delivery.provider import Provider
+from worker.delivery.rows import Claimed
+from worker.delivery.tools import Tools
+from worker.delivery.transitions import Result
+
+log = structlog.get_logger()
+
+# Outcomes that are in are recorded at least this often while others of the batch are still awaited.
+_FLUSH_SECONDS = 0.25
+_AFTER_A_FAILURE = timedelta(seconds=1)
+_RENEWALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The work on batches of one destination; `stop` set means that nothing more is sent."""
+
+    tools: Tools
+    destination: str
+    provider: Provider
+    confirmer: Confirmer
+    on_step: StepHook
+    stop: asyncio.Event
+
+    async def carry(self, rows: Sequence[Claimed], lease_id: str, known: Health) -> Sequence[Entry]:
+        """Confirm, send and record; what was not sent keeps its turn. Raises SQLAlchemy's errors before sending."""
+        policy = self.tools.destinations[self.destination].channel.on_unknown
+        wanted = [row.request.enrolled for row in rows if row.request and gate.wants_confirmation(row, policy)]
+        answers = await self.confirmer.confirm(wanted)
+        self.on_step(Step.CONFIRMED)
+        now = self.tools.clock.now()
+        rulings = [gate.rule(row, policy, answers, self.tools.limits, now) for row in rows]
+        begun = await begin(self.tools, self.destination, lease_id, rulings)
+        if not begun.go and not begun.ask:
+            return []
+        return await _Sending(self, lease_id, known, begun).run()
+
+
+class _Sending:
+    """Sends what was begun and records the outcomes as they come in, renewing the leases meanwhile."""
+
+    def __init__(self, batch: Batch, lease_id: str, known: Health, begun: Begun) -> None:
+        self._batch = batch
+        self._tools = batch.tools
+        self._lease_id = lease_id
+        self._known = known
+        self._begun = begun
+        self._leased_until = begun.leased_until
+        self._at_once = asyncio.Semaphore(batch.tools.limits.at_once)
+
+    async def run(self) -> Sequence[Entry]:
+        tasks = {asyncio.create_task(self._send(go, at)) for go, at in self._begun.go}
+        tasks |= {asyncio.create_task(self._ask(ask.row)) for ask in self._begun.ask}
+        heart = asyncio.create_task(self._renew())
+        entries: list[Entry] = []
+        try:
+            while tasks:
+                done, tasks = await asyncio.wait(tasks, timeout=_FLUSH_SECONDS)
+                if done:
+                    entries += await self._record([task.result() for task in done])
+        finally:
+            for task in (*tasks, heart):
+                task.cancel()
+            await asyncio.gather(*tasks, heart, return_exceptions=True)
+        return entries
+
+    async def _send(self, go: Go, at: datetime) -> Result | Claimed:
+        """Return the result, or the row where it was not sent: the lease lapsed or we are to stop."""
+        async with self._at_once:
+            pause = at - self._tools.clock.now()
+            if pause > timedelta(0):
+                await self._tools.clock.sleep(pause)
+            if self._batch.stop.is_set() or self._tools.clock.now() >= self._leased_until:
+                return go.row
+            result = await self._batch.provider.send(go.row, go.observation)
+            self._batch.on_step(Step.SENT)
+            return result
+
+    async def _ask(self, row: Claimed) -> Result | Claimed:
+        async with self._at_once:
+            return await self._batch.provider.find(row)
+
+    async def _renew(self) -> None:
+        ids = [go.row.id for go, _ in self._begun.go] + [ask.row.id for ask in self._begun.ask]
+        while True:
+            await self._tools.clock.sleep(self._tools.limits.lease / _RENEWALS)
+            with suppress(SQLAlchemyError, OSError):  # then the lease lapses, and nothing more is sent under it
+                self._leased_until = await claims.renew(self._tools, ids, self._lease_id)
+
+    async def _record(self, ended: Sequence[Result | Claimed]) -> Sequence[Entry]:
+        """Record until the database takes it: an outcome that is known must not become an unknown one."""
+        results = [entry for entry in ended if isinstance(entry, Result)]
+        unsent = [entry for entry in ended if isinstance(entry, Claimed)]
+        while True:
+            try:
+                entries = await ledger.record(
+                    self._tools, self._batch.destination, self._lease_id, results, unsent, known=self._known
+                )
+                break
+            except (SQLAlchemyError, OSError) as error:
+                log.warning("delivery.not_recorded", destination=self._batch.destination, error=type(error).__name__)
+                await self._tools.clock.sleep(_AFTER_A_FAILURE)
+        self._batch.on_step(Step.ATTEMPT_RECORDED)
+        if len(entries) < len(results):
+            log.warning("delivery.lease_lost", destination=self._batch.destination, count=len(results) - len(entries))
+        for entry in entries:
+            log_entry(entry)
+            self._count(entry)
+        return entries
+
+    def _count(self, entry: Entry) -> None:
+        result, transition = entry.result, entry.transition
+        reason = "" if transition.status is DeliveryStatus.SENT else transition.reason.value
+        self._tools.on_tried(result.row.channel, transition.attempt.value, reason, result.duration)
+
+
+def log_entry(entry: Entry) -> None:
+    """Say in one line what became of a delivery."""
+    row, transition = entry.result.row, entry.transition
+    event = {DeliveryStatus.SENT: "delivery.sent", DeliveryStatus.DEAD: "delivery.died"}.get(
+        transition.status, "delivery.not_sent"
+    )
+    level = log.info if transition.status is DeliveryStatus.SENT else log.warning
+    level(
+        event,
+        delivery_id=row.id,
+        destination=row.destination,
+        channel=row.channel,
+        purpose=row.purpose,
+        attempt=row.attempts,
+        outcome=transition.attempt.value,
+        reason=transition.reason.value,
+        duration_ms=entry.result.duration // timedelta(milliseconds=1),
+    )

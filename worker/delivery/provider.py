@@ -1,0 +1,74 @@
+"""Asks a channel to send, or about an earlier try, and turns whatever happens into an outcome.
+
+A channel reports its outcome itself; an exception out of it is a bug. It is recorded as `unexpected`, with the places
+it came through but not its text, which may hold a URL with a secret.
+"""
+
+import asyncio
+import traceback
+
+import structlog
+
+from config.clock import Clock
+from reconciler.references import Observation
+from worker.channels.destination import Destination
+from worker.channels.outcomes import FailureReason, Outcome, Temporary, Unknown
+from worker.channels.protocol import UnknownPolicy
+from worker.delivery.limits import Limits
+from worker.delivery.messages import Links, context_for, message_for
+from worker.delivery.rows import Claimed
+from worker.delivery.transitions import Result
+
+log = structlog.get_logger()
+
+# After an exception these may have the message; the others are tried again, boundedly.
+_MAY_HAVE_IT = frozenset({UnknownPolicy.LOOK_UP, UnknownPolicy.RESEND_ONCE})
+
+
+class Provider:
+    """One destination's channel as the engine uses it: never raises but when cancelled."""
+
+    def __init__(self, destination: Destination, links: Links, limits: Limits, clock: Clock) -> None:
+        self._destination = destination
+        self._links = links
+        self._limits = limits
+        self._clock = clock
+
+    async def send(self, row: Claimed, observation: Observation | None) -> Result:
+        """Make one try."""
+        started_at = self._clock.now()
+        outcome: Outcome
+        try:
+            message = message_for(row, self._links, observation)
+            async with asyncio.timeout(self._limits.send_bound.total_seconds()):
+                outcome = await self._destination.channel.send(message, context_for(row, started_at))
+        except TimeoutError:
+            outcome = Unknown(FailureReason.TIMED_OUT)
+        except Exception as error:  # whatever a channel raises is contained here: the rest of the batch goes on
+            self._log("delivery.failed_unexpectedly", row, error)
+            may_have_it = self._destination.channel.on_unknown in _MAY_HAVE_IT
+            outcome = Unknown(FailureReason.UNEXPECTED) if may_have_it else Temporary(FailureReason.UNEXPECTED)
+        return Result(row, outcome, started_at, self._clock.now() - started_at, observation)
+
+    async def find(self, row: Claimed) -> Result:
+        """Ask about the earlier try."""
+        started_at = self._clock.now()
+        outcome: Outcome | None
+        try:
+            message = message_for(row, self._links, None)
+            async with asyncio.timeout(self._limits.send_bound.total_seconds()):
+                outcome = await self._destination.channel.find(message, context_for(row, started_at))
+        except TimeoutError:
+            outcome = Temporary(FailureReason.TIMED_OUT)
+        except Exception as error:  # as above
+            self._log("delivery.look_up_failed_unexpectedly", row, error)
+            outcome = Temporary(FailureReason.UNEXPECTED)
+        return Result(row, outcome, started_at, self._clock.now() - started_at, is_look_up=True)
+
+    def _log(self, event: str, row: Claimed, error: Exception) -> None:
+        places = [
+            f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
+        ]
+        log.error(
+            event, delivery_id=row.id, channel=self._destination.type, error=type(error).__name__, traceback=places
+        )

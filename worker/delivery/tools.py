@@ -1,0 +1,51 @@
+"""What every part of delivery works with."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from config.clock import Clock
+from reconciler.routes import Target
+from worker.channels.destination import Destination
+from worker.delivery.limits import Limits
+
+# Channel type, outcome, reason (empty where it was sent) and how long the provider took; must not raise.
+Tried = Callable[[str, str, str, timedelta], None]
+
+
+def ignore_try(_channel: str, _outcome: str, _reason: str, _took: timedelta) -> None:
+    """Do nothing: nobody counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The database, the time, the configured destinations by name, those that the operator reads, and the bounds.
+
+    `luck` returns a number in [0, 1) for each jitter; `on_tried` is told of each try (see `Tried`) once it is recorded.
+    """
+
+    engine: AsyncEngine
+    clock: Clock
+    destinations: Mapping[str, Destination]
+    operator: Sequence[Target]
+    limits: Limits
+    luck: Callable[[], float]
+    on_tried: Tried = ignore_try
+
+    def target(self, name: str) -> Target:
+        """Return a destination as the plan sees it."""
+        return target_of(self.destinations[name])
+
+    def batch_of(self, name: str) -> int:
+        """Return how many deliveries of a destination are claimed at once: what a throttle lets go in a second."""
+        throttle = self.destinations[name].throttle
+        if throttle is None:
+            return self.limits.batch
+        return max(1, min(self.limits.batch, timedelta(seconds=1) // throttle))
+
+
+def target_of(destination: Destination) -> Target:
+    """Return a destination as the plan sees it."""
+    return Target(destination.name, destination.type, destination.recipients)

@@ -1,0 +1,87 @@
+"""Deletes what is over and old enough, in small bites; never an open request, never what waits for a person."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from sqlalchemy import ColumnElement, Table, and_, delete, exists, not_, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from config.clock import Clock
+from reconciler.reasons import DeliveryStatus
+from reconciler.states import TERMINAL_STATES
+from reconciler.tables import AUDIT, DELIVERIES, NOTIFICATIONS, SWEEPS, WITHHELD
+from sinks.tables import INBOX, INBOX_DEAD
+
+log = structlog.get_logger()
+
+_BITE = 1000
+_BITES = 20
+_UNFINISHED = [DeliveryStatus.PENDING.value, DeliveryStatus.LEASED.value, DeliveryStatus.UNKNOWN.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How long what is over is kept."""
+
+    hints: timedelta
+    settled: timedelta
+    sweeps: timedelta
+    dead_entries: timedelta
+    audit: timedelta
+
+
+class Retention:
+    """Keeps the tables from growing without end."""
+
+    def __init__(self, engine: AsyncEngine, clock: Clock, keep: Keep) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._keep = keep
+
+    async def run(self) -> None:
+        """Delete at most 20,000 rows of each table; safe to run anywhere, at any time."""
+        now = self._clock.now()
+        removed = {}
+        for table, key, condition in self._rules(now):
+            count = await self._delete(table, key, condition)
+            if count:
+                removed[table.name] = count
+        if removed:
+            log.info("retention.deleted", **removed)
+
+    def _rules(self, now: datetime) -> Sequence[tuple[Table, Any, ColumnElement[bool]]]:
+        keep = self._keep
+        unfinished = exists().where(
+            DELIVERIES.c.notification_id == NOTIFICATIONS.c.id, DELIVERIES.c.status.in_(_UNFINISHED)
+        )
+        settled = and_(
+            NOTIFICATIONS.c.state.in_(sorted(state.value for state in TERMINAL_STATES)),
+            NOTIFICATIONS.c.state_changed_at < now - keep.settled,
+            not_(unfinished),
+        )
+        return (
+            (INBOX, INBOX.c.id, INBOX.c.processed_at < now - keep.hints),
+            (INBOX_DEAD, INBOX_DEAD.c.id, INBOX_DEAD.c.received_at < now - keep.dead_entries),
+            (NOTIFICATIONS, NOTIFICATIONS.c.id, settled),
+            (SWEEPS, SWEEPS.c.id, SWEEPS.c.finished_at < now - keep.sweeps),
+            (WITHHELD, WITHHELD.c.attention_id, WITHHELD.c.seen_at < now - keep.settled),
+            (AUDIT, AUDIT.c.id, AUDIT.c.done_at < now - keep.audit),
+        )
+
+    async def _delete(self, table: Table, key: Any, condition: ColumnElement[bool]) -> int:
+        total = 0
+        for _ in range(_BITES):
+            async with self._engine.begin() as connection:
+                result = await connection.execute(
+                    delete(table).where(key.in_(select(key).where(condition).limit(_BITE)))
+                )
+            total += result.rowcount
+            if result.rowcount < _BITE:
+                break
+        return total
+
+
+RETENTION_EVERY = timedelta(hours=1)

@@ -1,0 +1,58 @@
+"""The Redis that a process uses: the configured one, or a real Valkey embedded in the state directory."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from config.errors import DependencyError
+from config.loading import Configuration
+from worker.embedded import EmbeddedValkey
+from worker.state_dir import StateDir
+
+_CONNECT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class RedisServer:
+    """Where Redis is (`url` may hold a password: never log it), and whether it is ours."""
+
+    url: str
+    is_embedded: bool
+
+
+@asynccontextmanager
+async def open_redis(configuration: Configuration) -> AsyncIterator[RedisServer]:
+    """Give the Redis for the block, and hold the state directory where it is used.
+
+    Raises DependencyError where a configured Redis refuses or does not answer, SettingsError where another Handbell
+    holds the state directory.
+    """
+    url = configuration.settings.redis.url
+    if url is None:
+        async with EmbeddedValkey(configuration.state_dir) as server:
+            watch = asyncio.create_task(server.watch())
+            try:
+                yield RedisServer(server.url, is_embedded=True)
+            finally:
+                watch.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watch
+        return
+    await check_redis(url.get_secret_value())
+    with StateDir(configuration.state_dir):
+        yield RedisServer(url.get_secret_value(), is_embedded=False)
+
+
+async def check_redis(url: str) -> None:
+    """Return where Redis answers; raises DependencyError (one line, without the URL) where it does not."""
+    client = Redis.from_url(url, socket_connect_timeout=_CONNECT_SECONDS, socket_timeout=_CONNECT_SECONDS)
+    try:
+        await client.ping()
+    except (RedisError, OSError) as error:
+        raise DependencyError(f"[redis] url: Redis does not answer ({type(error).__name__}): is it there?") from None
+    finally:
+        await client.aclose()

@@ -1,0 +1,53 @@
+"""Keeps the arq workers running: one for the tick, one for the passes; a Redis that is away is waited for.
+
+arq's worker dies with its Redis connection. Nothing is lost by that: what is due stands in SQL, and the next tick
+finds it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+
+import structlog
+from arq.connections import ArqRedis
+from arq.worker import Worker
+from redis.asyncio import ConnectionPool
+
+from worker.jobs import SWEEP_QUEUE, Chores, from_json, sweep_worker, tick_worker, to_json
+
+log = structlog.get_logger()
+
+_FIRST_PAUSE = timedelta(milliseconds=500)
+_LONGEST_PAUSE = timedelta(seconds=15)
+
+
+async def schedule_forever(redis_url: str, chores: Chores) -> None:
+    """Run both workers until cancelled."""
+    async with asyncio.TaskGroup() as group:
+        for make in (tick_worker, sweep_worker):
+            group.create_task(_supervise(redis_url, chores, make))
+
+
+async def _supervise(redis_url: str, chores: Chores, make: Callable[[ArqRedis, Chores], Worker]) -> None:
+    pause = _FIRST_PAUSE
+    while True:
+        redis = ArqRedis(
+            pool_or_conn=ConnectionPool.from_url(redis_url),
+            job_serializer=to_json,
+            job_deserializer=from_json,
+            default_queue_name=SWEEP_QUEUE,
+        )
+        worker = make(redis, chores)
+        started_at = chores.clock.now()
+        try:
+            await worker.async_run()
+        except Exception as error:  # arq's own text may hold what a job was given
+            log.warning("schedule.interrupted", queue=worker.queue_name, error=type(error).__name__)
+        finally:
+            with suppress(Exception):
+                await worker.close()
+        if chores.clock.now() - started_at > _LONGEST_PAUSE:
+            pause = _FIRST_PAUSE
+        await chores.clock.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
