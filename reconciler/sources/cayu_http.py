@@ -17,17 +17,19 @@ from reconciler.references import Observation, Reference
 from reconciler.sources.cayu_http_answers import ItemState, PendingActions, item_state, parsed
 from reconciler.sources.cayu_http_enrolling import Enrolling, Shown
 from reconciler.sources.cayu_http_options import Options
+from reconciler.sources.fanout import PAGE_LIMIT as FANOUT_LIMIT
+from reconciler.sources.fanout import Fanout, fanout_of
 from reconciler.sources.http_client import HttpClient
 from reconciler.sources.protocol import Incomplete, Known, Page, SessionView
 from reconciler.sources.services import SourceServices
 from reconciler.states import AttentionState, Evidence
+from reconciler.tables import SESSION_ID_CHARS
 
 __all__ = ["TYPE", "CayuHttpSource", "Options", "build"]
 
 TYPE = "cayu-http"
 
 _PAGE_LIMIT = 200
-_MAX_SESSION_ID_CHARS = 2048
 _BAD_REQUEST, _NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE = 400, 404, 413, 422
 
 
@@ -103,6 +105,14 @@ class CayuHttpSource:
             state, reason = AttentionState.UNAVAILABLE, Evidence.STORE_UNAVAILABLE
         return Observation(reference, state, reason, asked_at)
 
+    async def fanout(self, *, limit: int) -> Fanout:
+        """Return how the runtime's own event delivery stands. Raises SourceError."""
+        health = await self._client.get("/api/event-side-effects/health")
+        query = {"limit": str(min(limit, FANOUT_LIMIT))}
+        page = await self._client.get("/api/event-side-effects/deliveries", query)
+        durable = health.body.get("durable")
+        return fanout_of(durable if isinstance(durable, dict) else {}, page.body)
+
     async def _item(self, reference: Reference) -> tuple[AttentionState, Evidence]:
         if not reference.action_id.startswith("inbox_"):
             return AttentionState.UNAVAILABLE, Evidence.NO_TERMINAL_EVIDENCE
@@ -141,5 +151,5 @@ def _problems(found: PendingActions, shown: Shown) -> frozenset[Incomplete]:
 
 def _could_be_a_session(session_id: str) -> bool:
     """Answer whether it is worth asking: Cayu 0.15's server fails with 500 over an id with a NUL."""
-    is_sized = 0 < len(session_id) <= _MAX_SESSION_ID_CHARS and session_id == session_id.strip()
+    is_sized = 0 < len(session_id) <= SESSION_ID_CHARS and session_id == session_id.strip()
     return is_sized and session_id.isprintable()

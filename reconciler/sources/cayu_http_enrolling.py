@@ -13,6 +13,7 @@ from reconciler.sources.cayu_projection import requester_of
 from reconciler.sources.http_client import HttpClient
 from reconciler.sources.protocol import Delegation, Known
 from reconciler.states import AttentionState, Evidence, Kind
+from reconciler.tables import ACTION_ID_CHARS, ID_CHARS, SESSION_ID_CHARS
 
 _NOT_FOUND, _BAD_REQUEST, _UNPROCESSABLE = 404, 400, 422
 
@@ -45,7 +46,7 @@ class Enrolling:
             kind = KINDS.get(action.kind)
             if action.delegated_action is not None:
                 await self._delegate(action, action.delegated_action.child_session_id, shown)
-            elif action.attention_id is None or kind is None:
+            elif action.attention_id is None or kind is None or len(action.session.id) > SESSION_ID_CHARS:
                 shown.unprojectable_count += 1
             elif action.attention_id in enrolled:
                 reference = _reference(action, action.attention_id, kind, "")
@@ -76,8 +77,8 @@ class Enrolling:
             shown.withheld.append(_reference(action, attention_id, kind, ""))
             return
         item_id = await self._item_id(action.session.id, attention_id)
-        if item_id is None:
-            # Settled since, or its item is hidden from us: it could never be asked about.
+        if item_id is None or len(item_id) > ACTION_ID_CHARS:
+            # Settled since, hidden from us, or longer than what can be stored: it could never be asked about.
             shown.unprojectable_count += 1
             return
         requester = await self._inherited_requester(action)
@@ -112,9 +113,9 @@ class Enrolling:
     def _observation(self, reference: Reference, action: Action, requester: str | None) -> Observation:
         session = action.session
         request = Request(
-            agent_name=session.agent_name,
+            agent_name=session.agent_name[:ID_CHARS],
             requester=requester,
-            environment_name=session.environment_name,
+            environment_name=session.environment_name[:ID_CHARS] if session.environment_name else None,
             labels=session.labels,
             paused_at=action.event.timestamp,
             public_session_id=session.id,
