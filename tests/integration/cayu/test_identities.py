@@ -7,11 +7,7 @@ from reconciler.sources.cayu_projection import cayu_reference
 from reconciler.states import SUMMARIES, Kind
 from tests.support.cayu_stores import CayuStore
 from tests.support.sources import cayu_source, shown
-<<<<<<< HEAD
 from worker.scripted.runtime import CONTENT_MARK
-=======
-from worker.scripted.runtime import CONTENT_MARK
->>>>>>> refs/heads/source
 
 
 async def test_identity_and_reference_of_every_kind_are_the_runtimes(unchanged_cayu_store: CayuStore) -> None:
