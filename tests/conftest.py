@@ -6,6 +6,9 @@ pytest_plugins = [
     "tests.support.databases",
     "tests.support.cayu_postgres",
     "tests.support.cayu_stores",
+    "tests.support.listeners",
+    "tests.support.one_pause",
+    "tests.support.product",
     "tests.support.reconciling",
     "tests.support.valkey",
 ]
