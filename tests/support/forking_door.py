@@ -5,10 +5,13 @@ its answer. A child runs the door (`handbell.main`) or, where a request names st
 """
 
 import asyncio
+import gc
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +22,28 @@ import handbell
 from config.steps import Step, StepHook, kill_at
 
 
+# What `handbell run` with a Cayu source comes to import; cayu's packages import lazily, hence the names.
+PRELOADED = (
+    "alembic.command cayu cayu.storage.migrations cayu.storage.targets psycopg uvicorn.protocols.http.h11_impl "
+    "uvicorn.protocols.http.auto uvicorn.lifespan.off uvicorn.loops.auto "
+    "reconciler.sources.cayu reconciler.sources.cayu_store reconciler.sources.handoff worker.channels.console "
+    "worker.channels.smtp worker.channels.webhook worker.checks worker.cli.connecting worker.cli.main worker.roles"
+).split()
+
+
 def preload() -> None:
-    """Import what `handbell run` with a Cayu source comes to import."""
-    import alembic.command
-    import cayu
-    import cayu.storage
-    import uvicorn.protocols.http.h11_impl
+    """Import all of it, and build what is built by an import's first use."""
+    for name in PRELOADED:
+        import_module(name)
+    from cayu import CayuApp
+    from cayu.human_attention_handoff import HumanAttentionHandoff
+    from cayu.sessions import PendingActionQuery, PendingActionResultTooLarge
+    from cayu.storage import PostgresSessionStore, SQLiteSessionStore
 
-    import reconciler.sources.cayu_store
-    import worker.channels.console
-    import worker.channels.smtp
-    import worker.channels.webhook
-    import worker.checks
-    import worker.cli.connecting
-    import worker.cli.main
-    import worker.roles
-
-    modules = (alembic.command, cayu, cayu.storage, uvicorn.protocols.http.h11_impl, reconciler.sources.cayu_store)
-    assert all([*modules, worker.channels.console, worker.channels.smtp, worker.channels.webhook, worker.checks])
-    worker.cli.main.build_parser()
+    CayuApp(human_attention_handoff=HumanAttentionHandoff(None), enable_logging=False)
+    assert all((PendingActionQuery, PendingActionResultTooLarge, PostgresSessionStore, SQLiteSessionStore))
+    assert threading.active_count() == 1, "a process with threads must not fork"
+    gc.freeze()
 
 
 def serve() -> Callable[[], int]:
