@@ -9,6 +9,7 @@ pytest_plugins = [
     "tests.support.listeners",
     "tests.support.one_pause",
     "tests.support.product",
+    "tests.support.cayu_settled",
     "tests.support.reconciling",
     "tests.support.valkey",
 ]
