@@ -37,10 +37,11 @@ from worker.channels.destination import Destination
 from worker.channels.registry import build_destinations
 from worker.channels.services import Services
 from worker.delivery.backoff import BackOff
+from worker.delivery.batch import OnAttempt, ignore_attempt
 from worker.delivery.engine import DeliveryEngine
 from worker.delivery.limits import Limits
 from worker.delivery.messages import Links
-from worker.delivery.tools import Tried, ignore_try, target_of
+from worker.delivery.tools import target_of
 from worker.housekeeping import Keep, Retention
 
 log = structlog.get_logger()
@@ -116,8 +117,8 @@ async def open_core(
         )
 
 
-def delivery_engine(core: Core, bell: Bell | None = None, *, on_tried: Tried = ignore_try) -> DeliveryEngine:
-    """Return the delivery of this process, with the bounds that the settings give; `on_tried` counts."""
+def delivery_engine(core: Core, bell: Bell | None = None, *, on_attempt: OnAttempt = ignore_attempt) -> DeliveryEngine:
+    """Return the delivery of this process, with the bounds that the settings give; `on_attempt` counts."""
     limits, links = core.settings.delivery, core.settings.links
     return DeliveryEngine(
         core.engine,
@@ -138,7 +139,7 @@ def delivery_engine(core: Core, bell: Bell | None = None, *, on_tried: Tried = i
             dead_letter_limit=limits.dead_letter_limit,
         ),
         on_step=core.on_step,
-        on_tried=on_tried,
+        on_attempt=on_attempt,
     )
 
 

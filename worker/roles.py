@@ -179,7 +179,7 @@ def _work_tasks(
     parts = (core.engine, core.clock, core.book, core.namespaces, core.notifications)
     sweeper = Sweeper(*parts, on_pass=lambda passed: _count(metrics, passed, core.clock), on_step=core.on_step)
     refresher = Refresher(core.engine, core.clock, core.inbox, *parts[2:], on_step=core.on_step)
-    delivery = delivery_engine(core, delivery_bell, on_tried=metrics.attempted)
+    delivery = delivery_engine(core, delivery_bell, on_attempt=metrics.attempted)
 
     async def end_orphans() -> None:
         await delivery.end_orphans()

@@ -15,6 +15,10 @@ _RATE = re.compile(r"([1-9]\d{0,5})/(s|m|h)", re.ASCII)
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
+# A send waits at most twice for its provider (a mail's envelope and the mail; a settle's edits): with this its end
+# comes before the engine's own bound of 60 s, which would make every fate unknown.
+MAX_TIMEOUT = timedelta(seconds=25)
+
 UNLIMITED = "unlimited"
 
 
@@ -52,4 +56,4 @@ Rate = Annotated[timedelta, BeforeValidator(parse_rate)]
 SecretUrl = Annotated[SecretStr, AfterValidator(check_secret_url)]
 ApiUrl = Annotated[str, AfterValidator(check_api_url)]
 Template = Annotated[str, AfterValidator(check_template)]
-Timeout = Annotated[Duration, Field(gt=timedelta(0), le=timedelta(seconds=60))]
+Timeout = Annotated[Duration, Field(gt=timedelta(0), le=MAX_TIMEOUT)]

@@ -67,7 +67,7 @@ class Options(BaseModel):
     )
     timeout: Timeout = Field(
         default=timedelta(seconds=10),
-        description='How long to wait for an answer, at most 60s; after it the message is looked for. Default: "10s".',
+        description="How long to wait for an answer, at most 25s; after it the message is looked for.",
     )
     template: Template | None = Field(
         default=None,

@@ -37,8 +37,7 @@ class Options(BaseModel):
     url: SecretUrl = Field(description="The webhook's URL (https://hooks.slack.com/services/...), a secret.")
     timeout: Timeout = Field(
         default=timedelta(seconds=10),
-        description="How long to wait for an answer, at most 60s; after it the message becomes a dead letter. "
-        'Default: "10s".',
+        description="How long to wait for an answer, at most 25s; after it the message becomes a dead letter.",
     )
     template: Template | None = Field(
         default=None,

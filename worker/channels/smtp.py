@@ -79,9 +79,9 @@ class Options(BaseModel):
         min_length=1, description="The recipients' addresses, one mail and one delivery each."
     )
     timeout: Timeout = Field(
-        default=timedelta(seconds=30),
+        default=timedelta(seconds=20),
         description="How long to wait for the server: once for everything up to the mail itself, once for the mail; "
-        "at most 60s. Shorter, and a slow server makes mails whose fate is unknown.",
+        "at most 25s. Shorter, and a slow server makes mails whose fate is unknown.",
     )
     template: Template | None = Field(
         default=None,

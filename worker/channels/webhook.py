@@ -62,7 +62,7 @@ class Options(BaseModel):
     )
     timeout: Timeout = Field(
         default=timedelta(seconds=10),
-        description="How long to wait for the answer in all, at most 60s; a further try under the same id "
+        description="How long to wait for the answer in all, at most 25s; a further try under the same id "
         "follows where none came.",
     )
 

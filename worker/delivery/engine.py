@@ -16,13 +16,13 @@ from config.steps import StepHook, ignore_step
 from reconciler.confirm import Confirmer
 from worker.bells import Bell
 from worker.channels.destination import Destination
-from worker.delivery.batch import Batch
+from worker.delivery.batch import Batch, OnAttempt, ignore_attempt
 from worker.delivery.limits import Limits
 from worker.delivery.loop import DestinationLoop
 from worker.delivery.messages import Links
 from worker.delivery.orphans import end_orphans, know_destinations
 from worker.delivery.provider import Provider
-from worker.delivery.tools import Tools, Tried, ignore_try, target_of
+from worker.delivery.tools import Tools, target_of
 
 log = structlog.get_logger()
 
@@ -31,7 +31,7 @@ class DeliveryEngine:
     """The delivery of one process; several processes share one outbox.
 
     `operator` names the destinations of Handbell's own notices. `bell` wakes it and has no other waiter; without one
-    it looks every `idle`. `luck` returns numbers in [0, 1) for jitter.
+    it looks every `idle`. `on_attempt` is told of every try, for metrics. `luck` returns numbers in [0, 1) for jitter.
     """
 
     def __init__(
@@ -46,19 +46,27 @@ class DeliveryEngine:
         links: Links | None = None,
         limits: Limits | None = None,
         on_step: StepHook = ignore_step,
+        on_attempt: OnAttempt = ignore_attempt,
         luck: Callable[[], float] | None = None,
-        on_tried: Tried = ignore_try,
     ) -> None:
         limits, links = limits or Limits(), links or Links()
         by_name = {destination.name: destination for destination in destinations}
         told = [target_of(by_name[name]) for name in operator if name in by_name]
-        self._tools = Tools(engine, clock, by_name, told, limits, luck or random.SystemRandom().random, on_tried)
+        self._tools = Tools(engine, clock, by_name, told, limits, luck or random.SystemRandom().random)
         self._bell = bell
         self._stop = asyncio.Event()
         self._loops = [
             DestinationLoop(
                 self._tools,
-                Batch(self._tools, name, Provider(one, links, limits, clock), confirmer, on_step, self._stop),
+                Batch(
+                    self._tools,
+                    name,
+                    Provider(one, links, limits, clock),
+                    confirmer,
+                    on_step,
+                    on_attempt,
+                    self._stop,
+                ),
                 self.wake,
                 on_step,
             )

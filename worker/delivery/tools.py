@@ -11,19 +11,12 @@ from reconciler.routes import Target
 from worker.channels.destination import Destination
 from worker.delivery.limits import Limits
 
-# Channel type, outcome, reason (empty where it was sent) and how long the provider took; must not raise.
-Tried = Callable[[str, str, str, timedelta], None]
-
-
-def ignore_try(_channel: str, _outcome: str, _reason: str, _took: timedelta) -> None:
-    """Do nothing: nobody counts."""
-
 
 @dataclass(frozen=True, slots=True)
 class Tools:
     """The database, the time, the configured destinations by name, those that the operator reads, and the bounds.
 
-    `luck` returns a number in [0, 1) for each jitter; `on_tried` is told of each try (see `Tried`) once it is recorded.
+    `luck` returns a number in [0, 1) for each jitter.
     """
 
     engine: AsyncEngine
@@ -32,7 +25,6 @@ class Tools:
     operator: Sequence[Target]
     limits: Limits
     luck: Callable[[], float]
-    on_tried: Tried = ignore_try
 
     def target(self, name: str) -> Target:
         """Return a destination as the plan sees it."""

@@ -129,7 +129,7 @@ class FakeSmtp:
 
         def authenticate(_server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> Any:
             given = (data.login.decode(), data.password.decode())
-            return AuthResult(success=given == self._login)
+            return AuthResult(success=given == self._login, handled=False)
 
         is_upgradable = self._context is not None and not self._is_tls_from_start
         with warnings.catch_warnings():
