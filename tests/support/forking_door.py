@@ -21,14 +21,28 @@ sys.path[0] = str(ROOT)
 import handbell
 from config.steps import Step, StepHook, kill_at
 
-
 # What `handbell run` with a Cayu source comes to import; cayu's packages import lazily, hence the names.
-PRELOADED = (
-    "alembic.command cayu cayu.storage.migrations cayu.storage.targets psycopg uvicorn.protocols.http.h11_impl "
-    "uvicorn.protocols.http.auto uvicorn.lifespan.off uvicorn.loops.auto "
-    "reconciler.sources.cayu reconciler.sources.cayu_store reconciler.sources.handoff worker.channels.console "
-    "worker.channels.smtp worker.channels.webhook worker.checks worker.cli.connecting worker.cli.main worker.roles"
-).split()
+PRELOADED = [
+    "alembic.command",
+    "cayu",
+    "cayu.storage.migrations",
+    "cayu.storage.targets",
+    "psycopg",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.lifespan.off",
+    "uvicorn.loops.auto",
+    "reconciler.sources.cayu",
+    "reconciler.sources.cayu_store",
+    "reconciler.sources.handoff",
+    "worker.channels.console",
+    "worker.channels.smtp",
+    "worker.channels.webhook",
+    "worker.checks",
+    "worker.cli.connecting",
+    "worker.cli.main",
+    "worker.roles",
+]
 
 
 def preload() -> None:
