@@ -19,7 +19,8 @@ import sinks
 import worker
 from config.errors import ConfigError, SchemaError
 from config.metadata import METADATA
-from config.migrate import VERSION_TABLE, migrate, require_current
+from config.database import VERSION_TABLE
+from config.migrate import migrate, require_current
 from tests.support.databases import engine_for
 
 ROOMS = (config, sinks, reconciler, worker)
