@@ -30,6 +30,7 @@ _COMMANDS = (
     "worker.cli.status",
     "worker.cli.listing",
     "worker.cli.dead_entries",
+    "worker.cli.redriving",
     "worker.cli.sources",
     "worker.cli.conformance",
 )

@@ -7,7 +7,7 @@ from reconciler.sources.cayu_projection import cayu_reference
 from reconciler.states import SUMMARIES, Kind
 from tests.support.cayu_stores import CayuStore
 from tests.support.sources import cayu_source, shown
-from worker.scripted.runtime import SECRET_MARK
+from worker.scripted.runtime import CONTENT_MARK
 
 
 async def test_identity_and_reference_of_every_kind_are_the_runtimes(unchanged_cayu_store: CayuStore) -> None:
@@ -38,6 +38,6 @@ async def test_no_content_of_a_request_is_ever_carried(cayu_store: CayuStore) ->
     found = await shown(source)
     await source.close()
 
-    assert SECRET_MARK in "".join(action.model_dump_json() for action in await cayu_store.actions())
-    assert SECRET_MARK not in repr(found)
+    assert CONTENT_MARK in "".join(action.model_dump_json() for action in await cayu_store.actions())
+    assert CONTENT_MARK not in repr(found)
     assert "Which region" not in repr(found)
