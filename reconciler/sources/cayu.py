@@ -6,11 +6,11 @@ pending kinds are read; a delegated action is only passed on as navigation, its 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from config.clock import Clock
 from reconciler.errors import SourceError, SourceUnavailable, WrongStore
@@ -21,6 +21,8 @@ from reconciler.sources.cayu_postgres import check_privileges
 from reconciler.sources.cayu_projection import Projection, cayu_reference, observed, project
 from reconciler.sources.cayu_store import OpenStore, file_mark, open_store, store_errors
 from reconciler.sources.cayu_target import StoreFault, Target, locate
+from reconciler.sources.fanout import PAGE_LIMIT as FAN_OUT_PAGE_LIMIT
+from reconciler.sources.fanout import FanOut, read_fan_out
 from reconciler.sources.protocol import Delegation, Incomplete, Known, Page, SessionView
 from reconciler.sources.services import SourceServices
 from reconciler.states import AttentionState, Evidence
@@ -140,6 +142,21 @@ class CayuSource:
         except SourceError:
             return Observation(reference, AttentionState.UNAVAILABLE, Evidence.STORE_UNAVAILABLE, asked_at)
         return Observation(reference, state, reason, asked_at)
+
+    async def fan_out(self) -> FanOut:
+        """Return what the runtime's own fan-out has left undone; raises SourceError."""
+        from cayu.sessions.event_delivery import PersistedEventSideEffectQuery
+
+        async with self._reading(_PAGE_TIMEOUT) as opened:
+            health = await opened.app.get_persisted_event_side_effect_health()
+
+            async def page(cursor: str | None) -> Mapping[str, Any]:
+                query = PersistedEventSideEffectQuery(limit=FAN_OUT_PAGE_LIMIT, cursor=cursor)
+                answer = await opened.app.query_persisted_event_side_effect_deliveries(query)
+                dumped: Mapping[str, Any] = answer.model_dump(mode="json")
+                return dumped
+
+            return await read_fan_out(health.model_dump(mode="json"), page)
 
     async def _show(
         self, opened: OpenStore, result: "PendingActionListResult", seen_at: datetime, known: Known

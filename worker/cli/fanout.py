@@ -1,0 +1,66 @@
+"""`handbell cayu fanout`: what the runtime's own delivery of events has left undone, and what to mend; read-only."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from worker.cli.arguments import add_config, add_json, add_namespace, load, print_json, print_table
+
+if TYPE_CHECKING:
+    from reconciler.source_book import Entry
+    from reconciler.sources.fanout import FanOut
+
+_COLUMNS = ("session_id", "event_sequence", "status", "attempts", "claimable", "next_attempt_at", "lease_expires_at")
+_COUNTS = ("pending", "leased_live", "leased_expired", "failed_retryable", "dead_lettered", "delivered")
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    cayu = commands.add_parser("cayu", help="what the Cayu runtime says of itself")
+    actions = cayu.add_subparsers(metavar="ACTION", required=True)
+    parser = actions.add_parser("fanout", help="the runtime's own undelivered events and dead letters, read-only")
+    add_config(parser)
+    add_json(parser)
+    add_namespace(parser)
+    parser.set_defaults(run=_run)
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    from reconciler.sources.fanout import ShowsFanOut
+    from worker.app import open_core
+
+    async with open_core(load(arguments)) as core:
+        named = arguments.namespace
+        entries = [core.book.entry(named)] if named else core.book.entries
+        asked = [(entry, entry.source) for entry in entries if isinstance(entry.source, ShowsFanOut)]
+        if not asked:
+            raise _nobody(entries, named)
+        for entry, source in asked:
+            _show(entry.namespace, await source.fan_out(), as_json=arguments.json)
+    return 0
+
+
+def _nobody(entries: "tuple[Entry, ...] | list[Entry]", named: str | None) -> Exception:
+    from config.errors import SettingsError
+
+    where = f"namespace {named!r} is of type {entries[0].type}" if named else "no source is of type cayu or cayu-http"
+    return SettingsError(f"{where}: its fan-out cannot be read from here, ask the agent's own server")
+
+
+def _show(namespace: str, fan_out: "FanOut", *, as_json: bool) -> None:
+    from reconciler.sources.fanout import advice
+
+    health = fan_out.health.model_dump(mode="json")
+    rows = [row.model_dump(mode="json") for row in fan_out.deliveries]
+    mend = advice(fan_out.health)
+    if as_json:
+        print_json(
+            {"namespace": namespace, "health": health, "deliveries": rows, "is_cut": fan_out.is_cut, "advice": mend}
+        )
+        return
+    print(f"{namespace}: {', '.join(f'{health[name]} {name}' for name in _COUNTS)}")
+    if rows:
+        print_table(rows, _COLUMNS)
+    if fan_out.is_cut:
+        print("(more rows than these)")
+    for sentence in mend or ("nothing to mend",):
+        print(f"  {sentence}")
