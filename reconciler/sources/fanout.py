@@ -1,29 +1,45 @@
-"""What a runtime's own fan-out of events has left undone: its rows, its health, and what an operator should mend.
+"""The runtime's own delivery of events to its sinks, as evidence: what is outstanding, what it gave up on, what to do.
 
-A runtime delivers each committed event to its sinks and gives up after three attempts; nothing brings such a dead
-letter back. This only reads, by the calls that carry no exception text; it claims, retries and deletes nothing.
+Read-only, and by the calls that carry no exception text: a sink's error may hold a secret. A dead letter loses no
+request, for the sweep reads the pending actions themselves; it costs the time until the next pass.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-# Rows that one answer lists at most; the health counts all of them.
-ROW_LIMIT = 1000
-PAGE_LIMIT = 200  # the server's own bound (GET /api/event-side-effects/deliveries, Cayu 0.15.0)
+from reconciler.errors import SourceUnavailable
 
-Ask = Callable[[str | None], Awaitable[Mapping[str, Any]]]
+# Cayu's server lists at most this many at once (GET /api/event-side-effects/deliveries, 0.15.0).
+PAGE_LIMIT = 200
+
+_M = TypeVar("_M", bound=BaseModel)
 
 
-class Health(BaseModel):
-    """The runtime's own summary: `claimable_total` may be sent again at once, dead ones are outstanding too."""
+class FanoutRow(BaseModel):
+    """One event on its way to the sinks. `last_error` is a fixed text: that there was an error, not which."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
-    observed_at: datetime
+    session_id: str
+    event_sequence: int
+    status: str
+    claimable: bool
+    attempts: int
+    lease_expires_at: AwareDatetime | None
+    next_attempt_at: AwareDatetime | None
+    updated_at: AwareDatetime
+    last_error: str | None
+
+
+class FanoutHealth(BaseModel):
+    """The runtime's own summary; counts of events, `outstanding_total` with dead letters, instants by its clock."""
+
+    model_config = ConfigDict(frozen=True)
+
+    observed_at: AwareDatetime
     pending: int
     leased_live: int
     leased_expired: int
@@ -36,91 +52,66 @@ class Health(BaseModel):
     repeatedly_failing: int
     final_attempt_boundary: int
     max_automatic_attempts: int
-    oldest_claimable_at: datetime | None = None
-    oldest_dead_letter_at: datetime | None = None
+    oldest_pending_at: AwareDatetime | None = None
+    oldest_failed_at: AwareDatetime | None = None
+    oldest_dead_letter_at: AwareDatetime | None = None
 
 
-class Delivery(BaseModel):
-    """One event that is not delivered to every sink. `last_error` is the runtime's fixed sentence, or None."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    session_id: str
-    event_id: str
-    event_sequence: int
-    status: Literal["pending", "leased", "failed", "delivered", "dead_lettered"]
-    claimable: bool
-    attempts: int
-    lease_expires_at: datetime | None
-    next_attempt_at: datetime | None
-    updated_at: datetime
-    last_error: str | None
-
-
-class _Page(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    deliveries: list[Delivery]
+class _FanoutPage(BaseModel):
+    deliveries: list[FanoutRow]
     next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class FanOut:
-    """What one look showed; `is_cut` says that there are more rows than `ROW_LIMIT`."""
+class Fanout:
+    """The summary, and the outstanding events up to the asked number."""
 
-    health: Health
-    deliveries: Sequence[Delivery]
-    is_cut: bool
+    health: FanoutHealth
+    rows: Sequence[FanoutRow]
+    has_more: bool
+
+    @property
+    def what_to_fix(self) -> tuple[str, ...]:
+        """Return one line for each thing that a person should do; none where all is well."""
+        return tuple(_advice(self.health))
 
 
 @runtime_checkable
-class ShowsFanOut(Protocol):
-    """A source whose runtime can be asked about its fan-out."""
+class ShowsFanout(Protocol):
+    """A source whose runtime tells how its own event delivery stands."""
 
-    async def fan_out(self) -> FanOut:
-        """Return what is outstanding now; raises SourceUnavailable or SourceRefused."""
+    async def fanout(self, *, limit: int) -> Fanout:
+        """Return the outstanding events, at most `limit` of 1 to 200; raises SourceError."""
         ...
 
 
-async def read_fan_out(health: Mapping[str, Any], page: Ask) -> FanOut:
-    """Put together the answers of the runtime: its health, and outstanding rows by `page(cursor)`, followed to the end.
-
-    Raises ValueError where an answer is not what the runtime documents.
-    """
-    rows: list[Delivery] = []
-    cursor: str | None = None
-    while True:
-        answer = _Page.model_validate(await page(cursor))
-        rows += answer.deliveries
-        cursor = answer.next_cursor
-        if cursor is None or len(rows) >= ROW_LIMIT:
-            break
-    return FanOut(Health.model_validate(health), tuple(rows[:ROW_LIMIT]), cursor is not None or len(rows) > ROW_LIMIT)
+def fanout_of(health: Mapping[str, Any], page: Mapping[str, Any]) -> Fanout:
+    """Read both answers of a runtime; raises SourceUnavailable (`bad_answer`) where they are something else."""
+    found = _read(_FanoutPage, page)
+    return Fanout(_read(FanoutHealth, health), found.deliveries, found.next_cursor is not None)
 
 
-def advice(health: Health) -> tuple[str, ...]:
-    """Return what an operator should mend, one sentence each; empty where nothing needs a person."""
-    found = (
-        (
-            health.dead_lettered,
-            f"{health.dead_lettered} dead letters: the runtime gave up after {health.max_automatic_attempts} attempts,"
-            " nothing brings them back. Mend the sink's destination (`handbell check`), let `handbell sweep` find what"
-            " they were about, keep the rows as evidence; do not delete or rerun the sessions.",
-        ),
-        (
-            health.final_attempt_boundary,
-            f"{health.final_attempt_boundary} have one attempt left: mend the sink's destination before the next"
-            " recovery sweep.",
-        ),
-        (
-            health.failed_deferred,
-            f"{health.failed_deferred} failed and wait for their retry: a sink does not accept. Is Handbell running,"
-            " and does the agent reach its Redis or its web address?",
-        ),
-        (
-            health.claimable_total,
-            f"{health.claimable_total} may be sent again now: if they stay, nobody runs the runtime's recovery. Run"
-            " `python -m handbell_emit.recovery` in the agent's environment, or serve the agent by `cayu serve`.",
-        ),
-    )
-    return tuple(sentence for count, sentence in found if count)
+def _read(model: type[_M], value: Mapping[str, Any]) -> _M:
+    try:
+        return model.model_validate(value)
+    except ValidationError:
+        raise SourceUnavailable(
+            "bad_answer", "the runtime's account of its event delivery is not Cayu 0.15's"
+        ) from None
+
+
+def _advice(health: FanoutHealth) -> list[str]:
+    lines = []
+    if health.dead_lettered:
+        lines.append(
+            f"{health.dead_lettered} events were given up after {health.max_automatic_attempts} attempts: look at the"
+            " agent's own log for the sink's error and correct it; their requests come by the sweep"
+        )
+    if health.repeatedly_failing or health.final_attempt_boundary:
+        lines.append("events fail again and again: see that the agent's sink reaches its Redis or receiver now")
+    if health.claimable_total:
+        lines.append(
+            f"{health.claimable_total} events wait for a recovery sweep: run one where the agent has its sinks"
+            " (a Cayu server does it by itself)"
+        )
+    return lines

@@ -1,13 +1,15 @@
-"""`handbell cayu fanout`: what the runtime's own delivery of events has left undone, and what to mend; read-only."""
+"""`handbell cayu fanout`: what the runtime's own delivery of events has left undone, and what to fix; read-only."""
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from worker.cli.arguments import add_config, add_json, add_namespace, load, print_json, print_table
 
 if TYPE_CHECKING:
+    from config.errors import SettingsError
     from reconciler.source_book import Entry
-    from reconciler.sources.fanout import FanOut
+    from reconciler.sources.fanout import Fanout
 
 _COLUMNS = ("session_id", "event_sequence", "status", "attempts", "claimable", "next_attempt_at", "lease_expires_at")
 _COUNTS = ("pending", "leased_live", "leased_expired", "failed_retryable", "dead_lettered", "delivered")
@@ -25,42 +27,38 @@ def add_to(commands: Any) -> None:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
-    from reconciler.sources.fanout import ShowsFanOut
+    from reconciler.sources.fanout import PAGE_LIMIT, ShowsFanout
     from worker.app import open_core
 
     async with open_core(load(arguments)) as core:
         named = arguments.namespace
-        entries = [core.book.entry(named)] if named else core.book.entries
-        asked = [(entry, entry.source) for entry in entries if isinstance(entry.source, ShowsFanOut)]
+        entries = [core.book.entry(named)] if named else list(core.book.entries)
+        asked = [(entry.namespace, entry.source) for entry in entries if isinstance(entry.source, ShowsFanout)]
         if not asked:
             raise _nobody(entries, named)
-        for entry, source in asked:
-            _show(entry.namespace, await source.fan_out(), as_json=arguments.json)
+        for namespace, source in asked:
+            _show(namespace, await source.fanout(limit=PAGE_LIMIT), as_json=arguments.json)
     return 0
 
 
-def _nobody(entries: "tuple[Entry, ...] | list[Entry]", named: str | None) -> Exception:
+def _nobody(entries: "Sequence[Entry]", named: str | None) -> "SettingsError":
     from config.errors import SettingsError
 
     where = f"namespace {named!r} is of type {entries[0].type}" if named else "no source is of type cayu or cayu-http"
     return SettingsError(f"{where}: its fan-out cannot be read from here, ask the agent's own server")
 
 
-def _show(namespace: str, fan_out: "FanOut", *, as_json: bool) -> None:
-    from reconciler.sources.fanout import advice
-
-    health = fan_out.health.model_dump(mode="json")
-    rows = [row.model_dump(mode="json") for row in fan_out.deliveries]
-    mend = advice(fan_out.health)
+def _show(namespace: str, fanout: "Fanout", *, as_json: bool) -> None:
+    health = fanout.health.model_dump(mode="json")
+    rows = [row.model_dump(mode="json") for row in fanout.rows]
     if as_json:
-        print_json(
-            {"namespace": namespace, "health": health, "deliveries": rows, "is_cut": fan_out.is_cut, "advice": mend}
-        )
+        said = {"health": health, "rows": rows, "has_more": fanout.has_more, "what_to_fix": list(fanout.what_to_fix)}
+        print_json({"namespace": namespace, **said})
         return
     print(f"{namespace}: {', '.join(f'{health[name]} {name}' for name in _COUNTS)}")
     if rows:
         print_table(rows, _COLUMNS)
-    if fan_out.is_cut:
-        print("(more rows than these)")
-    for sentence in mend or ("nothing to mend",):
-        print(f"  {sentence}")
+    if fanout.has_more:
+        print("(there are more rows than these)")
+    for line in fanout.what_to_fix or ("nothing to fix",):
+        print(f"  {line}")
