@@ -22,6 +22,12 @@ BUSY_TIMEOUT_SECONDS = 10
 
 READ_ONLY = {"write": False}
 
+# How long a PostgreSQL server has to answer a new connection.
+CONNECT_TIMEOUT_SECONDS = 10
+
+# https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION; asyncpg knows the same words as `ssl`.
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+
 _DRIVERS = {
     "sqlite": "sqlite+aiosqlite",
     "postgres": "postgresql+asyncpg",
@@ -48,18 +54,37 @@ def database_url(text: str, *, relative_to: Path) -> URL:
             raise SettingsError(
                 "[database] url names no file: notifications must survive a restart; use sqlite:///FILE"
             )
-        url = url.set(database=str((relative_to / url.database).resolve()))
-    return url
+        return url.set(database=str((relative_to / url.database).resolve()))
+    return _with_drivers_options(url)
 
 
 def create_engine(url: URL, *, pool_size: int = 5) -> AsyncEngine:
     """Make the engine for `url` (of `database_url`); connects on first use, the caller disposes of it."""
     if url.get_backend_name() != "sqlite":
-        return create_async_engine(url, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True)
+        return create_async_engine(
+            url,
+            pool_size=pool_size,
+            max_overflow=pool_size,
+            pool_pre_ping=True,
+            connect_args={"timeout": CONNECT_TIMEOUT_SECONDS},
+        )
     engine = create_async_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None})
     event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
+
+
+def _with_drivers_options(url: URL) -> URL:
+    """Turn the options of a libpq URL into asyncpg's; one that it has no word for is an error here."""
+    for option in url.query:
+        if option not in ("host", "port", "sslmode"):
+            raise SettingsError(f"[database] url has the option {option!r}: only host, port and sslmode can be used")
+    mode = url.query.get("sslmode")
+    if mode is None:
+        return url
+    if mode not in _SSL_MODES:
+        raise SettingsError(f"[database] url has an unknown sslmode: it is one of {', '.join(_SSL_MODES)}")
+    return url.difference_update_query(["sslmode"]).update_query_dict({"ssl": mode})
 
 
 def _prepare_sqlite(connection: DBAPIConnection | SqliteConnection, _entry: ConnectionPoolEntry | None) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, delete, func, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from config.database import READ_ONLY
 from config.statements import insert_ignoring
@@ -176,33 +176,31 @@ class HandoffStore:
                     await connection.execute(update(NOTIFICATIONS).where(columns.id == row.id).values(new))
 
 
-async def latest_reports(engine: AsyncEngine) -> Mapping[str, Report]:
-    """Return the newest report of every namespace that ever sent one, for `handbell status`."""
+async def latest_reports(connection: AsyncConnection) -> Mapping[str, Report]:
+    """Return the newest report of every namespace that ever sent one."""
     columns = HANDOFF_REPORTS.c
     newest = select(func.max(columns.id)).group_by(columns.namespace)
-    async with engine.connect() as connection:
-        connection = await connection.execution_options(**READ_ONLY)
-        rows = await connection.execute(
-            select(
-                columns.namespace,
-                columns.received_at,
-                columns.runtime_version,
-                columns.pages,
-                columns.observed,
-                columns.scan_complete,
-                columns.verify_complete,
-                columns.issues,
-            ).where(columns.id.in_(newest))
+    rows = await connection.execute(
+        select(
+            columns.namespace,
+            columns.received_at,
+            columns.runtime_version,
+            columns.pages,
+            columns.observed,
+            columns.scan_complete,
+            columns.verify_complete,
+            columns.issues,
+        ).where(columns.id.in_(newest))
+    )
+    return {
+        row.namespace: Report(
+            row.received_at,
+            row.runtime_version,
+            row.pages,
+            row.observed,
+            row.scan_complete,
+            row.verify_complete,
+            tuple(word for word in row.issues.split(",") if word),
         )
-        return {
-            row.namespace: Report(
-                row.received_at,
-                row.runtime_version,
-                row.pages,
-                row.observed,
-                row.scan_complete,
-                row.verify_complete,
-                tuple(word for word in row.issues.split(",") if word),
-            )
-            for row in rows
-        }
+        for row in rows
+    }

@@ -1,12 +1,14 @@
 """What stands where now, in numbers and short lists: the reconciler's part of `handbell status`."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Row, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from config.database import READ_ONLY
+from reconciler.handoff_store import Report, latest_reports
 from reconciler.reasons import DeliveryStatus
 from reconciler.source_book import SourceBook
 from reconciler.states import AttentionState
@@ -48,6 +50,7 @@ async def _by_word(connection: AsyncConnection, column: Any, words: Any) -> dict
 async def _sources(connection: AsyncConnection, configured: SourceBook) -> list[dict[str, Any]]:
     rows = {row.namespace: row for row in await connection.execute(select(NAMESPACES))}
     withheld = await _counts(connection, select(WITHHELD.c.namespace, func.count()).group_by(WITHHELD.c.namespace))
+    reports = await latest_reports(connection)
     types = {entry.namespace: entry.type for entry in configured.entries}
     return [
         {
@@ -60,9 +63,15 @@ async def _sources(connection: AsyncConnection, configured: SourceBook) -> list[
             "sweep_due_at": _text(rows[name].sweep_due_at) if name in rows else None,
             "withheld": withheld.get(name, 0),
             "delegations": await _delegations(connection, name),
+            "report": _report(reports[name]) if name in reports else None,
         }
         for name in sorted(set(rows) | set(types))
     ]
+
+
+def _report(report: Report) -> dict[str, Any]:
+    """Return what the newest repair pass of a handoff sender said of itself."""
+    return {**asdict(report), "received_at": _text(report.received_at), "issues": list(report.issues)}
 
 
 async def _delegations(connection: AsyncConnection, namespace: str) -> list[dict[str, str]]:

@@ -6,6 +6,7 @@ pytest_plugins = [
     "tests.support.databases",
     "tests.support.cayu_postgres",
     "tests.support.cayu_stores",
+    "tests.support.cayu_settled",
     "tests.support.reconciling",
     "tests.support.valkey",
 ]

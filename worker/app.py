@@ -37,6 +37,7 @@ from worker.channels.destination import Destination
 from worker.channels.registry import build_destinations
 from worker.channels.services import Services
 from worker.delivery.backoff import BackOff
+from worker.delivery.batch import OnAttempt, ignore_attempt
 from worker.delivery.engine import DeliveryEngine
 from worker.delivery.limits import Limits
 from worker.delivery.messages import Links
@@ -116,8 +117,8 @@ async def open_core(
         )
 
 
-def delivery_engine(core: Core, bell: Bell | None = None) -> DeliveryEngine:
-    """Return the delivery of this process, with the bounds that the settings give."""
+def delivery_engine(core: Core, bell: Bell | None = None, *, on_attempt: OnAttempt = ignore_attempt) -> DeliveryEngine:
+    """Return the delivery of this process, with the bounds that the settings give; `on_attempt` counts."""
     limits, links = core.settings.delivery, core.settings.links
     return DeliveryEngine(
         core.engine,
@@ -138,6 +139,7 @@ def delivery_engine(core: Core, bell: Bell | None = None) -> DeliveryEngine:
             dead_letter_limit=limits.dead_letter_limit,
         ),
         on_step=core.on_step,
+        on_attempt=on_attempt,
     )
 
 

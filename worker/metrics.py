@@ -79,21 +79,21 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._refresh = Histogram(
             "handbell_refresh_seconds",
-            "How long one refresh of a session took, by outcome (complete, incomplete, failed).",
+            "How long one round of refreshes that had work took, by outcome (complete, incomplete, failed).",
             ("outcome",),
             buckets=_FAST_BUCKETS,
             registry=self.registry,
         )
         self._sweep = Histogram(
             "handbell_sweep_seconds",
-            "How long one pass over a source took, by mode (full, head) and outcome (complete, incomplete, failed).",
+            "How long one pass over a source took, by mode (full, head) and outcome (complete, incomplete).",
             ("mode", "outcome"),
             buckets=_SLOW_BUCKETS,
             registry=self.registry,
         )
         self._attempts = Counter(
             "handbell_delivery_attempts_total",
-            "Tries of deliveries, by channel type, outcome (sent, temporary, permanent, unknown) and reason.",
+            "Tries of deliveries, by channel type, outcome (of AttemptOutcome) and reason (empty where it was sent).",
             ("channel", "outcome", "reason"),
             registry=self.registry,
         )
@@ -112,7 +112,7 @@ class Metrics:
         )
 
     def refreshed(self, outcome: str, took: timedelta) -> None:
-        """Count one refresh of a session."""
+        """Count one round of refreshes."""
         self._refresh.labels(outcome).observe(took.total_seconds())
 
     def swept(self, mode: str, outcome: str, took: timedelta) -> None:

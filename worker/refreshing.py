@@ -1,6 +1,7 @@
 """The loop that refreshes sessions whenever hints were committed: woken by the bell, never polling."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 
 import structlog
@@ -17,16 +18,29 @@ LONGEST_WAIT = timedelta(seconds=30)
 _AFTER_A_FAILURE = timedelta(seconds=2)
 
 
-async def refresh_forever(refresher: Refresher, bell: Bell, clock: Clock, stop: asyncio.Event) -> None:
-    """Run rounds until `stop`; a failed round is logged and tried again, nothing is lost by it."""
+async def refresh_forever(
+    refresher: Refresher,
+    bell: Bell,
+    clock: Clock,
+    stop: asyncio.Event,
+    *,
+    on_round: Callable[[str, timedelta], None] = lambda _outcome, _took: None,
+) -> None:
+    """Run rounds until `stop`; a failed round is logged and tried again, nothing is lost by it.
+
+    `on_round` is told how a round that had work ended (complete, incomplete, failed) and how long it took.
+    """
     while not stop.is_set():
+        began_at = clock.now()
         try:
             refreshed = await refresher.round()
         except Exception:
             log.exception("refresh.round_failed")
+            on_round("failed", clock.now() - began_at)
             await bell.wait(_AFTER_A_FAILURE)
             continue
         if refreshed.sessions:
+            on_round("incomplete" if refreshed.incomplete else "complete", clock.now() - began_at)
             continue
         pause = LONGEST_WAIT
         if refreshed.retry_at is not None:

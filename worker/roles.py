@@ -24,7 +24,7 @@ from config.steps import StepHook, ignore_step
 from reconciler.errors import SourceError, SourceMissing, SourceRefused, WrongStore
 from reconciler.leases import Leases
 from reconciler.refresh import Refresher
-from reconciler.sweep import Sweeper
+from reconciler.sweep import Pass, Sweeper
 from sinks.consumer import Consumer
 from sinks.incidents import Incidents
 from worker.app import Core, delivery_engine, open_core, overdue_notices, retention
@@ -132,14 +132,14 @@ async def started(
                 migrates=roles == ALL_ROLES,
             )
         )
+        metrics = Metrics()
         tasks: list[Task] = []
         if Role.SINK in roles:
             name = stack.enter_context(consumer_name(configuration.state_dir))
             tasks += _sink_tasks(core, client, name, refresh_bell)
         if Role.WORK in roles:
             await _check_sources(core)
-            tasks += _work_tasks(core, server, refresh_bell, delivery_bell)
-        metrics = Metrics()
+            tasks += _work_tasks(core, server, refresh_bell, delivery_bell, metrics)
         address = _admin_address(core, admin_listen)
         admin = await stack.enter_async_context(
             open_admin(core, server, metrics, address, asks_sources=Role.WORK in roles)
@@ -173,11 +173,13 @@ def _sink_tasks(core: Core, redis: Redis, name: str, bell: Bell) -> list[Task]:
     return [consumer.run, answer_gaps]
 
 
-def _work_tasks(core: Core, server: RedisServer, refresh_bell: Bell, delivery_bell: Bell) -> list[Task]:
+def _work_tasks(
+    core: Core, server: RedisServer, refresh_bell: Bell, delivery_bell: Bell, metrics: Metrics
+) -> list[Task]:
     parts = (core.engine, core.clock, core.book, core.namespaces, core.notifications)
-    sweeper = Sweeper(*parts, on_step=core.on_step)
+    sweeper = Sweeper(*parts, on_pass=lambda passed: _count(metrics, passed, core.clock), on_step=core.on_step)
     refresher = Refresher(core.engine, core.clock, core.inbox, *parts[2:], on_step=core.on_step)
-    delivery = delivery_engine(core, delivery_bell)
+    delivery = delivery_engine(core, delivery_bell, on_attempt=metrics.attempted)
 
     async def end_orphans() -> None:
         await delivery.end_orphans()
@@ -195,12 +197,17 @@ def _work_tasks(core: Core, server: RedisServer, refresh_bell: Bell, delivery_be
         },
     )
     return [
-        lambda stop: refresh_forever(refresher, refresh_bell, core.clock, stop),
+        lambda stop: refresh_forever(refresher, refresh_bell, core.clock, stop, on_round=metrics.refreshed),
         lambda _stop: refresh_bell.listen(),
         lambda _stop: delivery_bell.listen(),
         lambda _stop: schedule_forever(server.url, chores),
         delivery.run,
     ]
+
+
+def _count(metrics: Metrics, passed: Pass, clock: Clock) -> None:
+    outcome = "incomplete" if passed.problems else "complete"
+    metrics.swept(passed.mode.value, outcome, clock.now() - passed.started_at)
 
 
 def _admin_address(core: Core, said: str | None) -> Address:

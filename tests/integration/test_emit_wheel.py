@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from email.parser import Parser
 from pathlib import Path
 
@@ -80,19 +79,25 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.fixture
-def project(wheel: Path, tmp_path: Path) -> Iterator[Path]:
-    """An agent project with packages of the rooms' names, and the wheel installed beside it."""
-    pip_install(tmp_path / "site", "--no-deps", "--no-index", str(wheel))
-    project = tmp_path / "project"
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel installed (`site`) beside an agent project that has packages of the rooms' names."""
+    folder = tmp_path_factory.mktemp("environment")
+    pip_install(folder / "site", "--no-deps", "--no-index", str(wheel))
+    project = folder / "project"
     for package in ("config", "worker"):
         (project / package).mkdir(parents=True)
         (project / package / "__init__.py").write_text('OWNER = "agent"\n')
     (project / "agent.py").write_text(AGENT)
     (project / "pyproject.toml").write_text(PROJECT)
-    shutil.copy(ROOT / "tests" / "support" / "cayu_runtime.py", project / "scripted_runtime.py")
-    yield project
-    shutil.rmtree(project)
+    shutil.copy(ROOT / "worker" / "scripted" / "runtime.py", project / "scripted_runtime.py")
+    return folder
+
+
+@pytest.fixture
+def project(environment: Path, tmp_path: Path) -> Path:
+    """The agent project, of this test alone."""
+    return shutil.copytree(environment, tmp_path / "environment") / "project"
 
 
 def pip_install(target: Path, *arguments: str) -> None:
@@ -156,31 +161,29 @@ async def test_agent_project_pauses_through_the_wheel_with_the_newest_redis_clie
     assert [entry["session_id"] for entry in consumer.entries] == ["s-1"] * 3
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["-m", "handbell_emit.recovery", "--app", "agent:factory", "--namespace", "prod", "--every", "100ms"],
-        ["-m", "cayu", "worker", "handbell-recovery"],
-    ],
-    ids=["module", "cayu-worker"],
-)
-async def test_recovery_of_the_wheel_sends_what_failed(
-    command: list[str], project: Path, valkey_url: str, redis: Redis
-) -> None:
-    await pause_through(project, valkey_url, TIMEOUT="0.05")  # nobody answers: its three hints fail
+RECOVERY = ["-m", "handbell_emit.recovery", "--app", "agent:factory", "--namespace", "prod"]
+WORKER = ["-m", "cayu", "worker", "handbell-recovery"]
+
+
+async def test_recovery_of_the_wheel_sends_what_failed(project: Path, valkey_url: str, redis: Redis) -> None:
+    """Both ways to run it, each on a copy of the same store with three failed hints."""
+    await pause_through(project, valkey_url, TIMEOUT="0.05")  # nobody answers
     await redis.flushall()
+    other = shutil.copytree(project.parent, project.parent.parent / "other") / "project"
 
-    async with answering(valkey_url) as consumer:
-        while not await redis.exists(CONSUMER_KEY):
-            await asyncio.sleep(0.001)
-        process = await start(project, valkey_url, *command, AHEAD_SECONDS="60")
-        await received(consumer, 3)
-        process.send_signal(signal.SIGTERM)
-        _, error = await process.communicate()
+    for folder, command in ((project, RECOVERY), (other, WORKER)):
+        async with answering(valkey_url) as consumer:
+            while not await redis.exists(CONSUMER_KEY):
+                await asyncio.sleep(0.001)
+            process = await start(folder, valkey_url, *command, AHEAD_SECONDS="60")
+            await received(consumer, 3)
+            process.send_signal(signal.SIGTERM)
+            _, error = await process.communicate()
 
-    assert process.returncode in {0, 128 + signal.SIGTERM}, error.decode()
-    assert {entry["session_id"] for entry in consumer.entries} == {"s-1"}
-    assert b"Traceback" not in error
+        assert process.returncode in {0, 128 + signal.SIGTERM}, error.decode()
+        assert {entry["session_id"] for entry in consumer.entries} == {"s-1"}
+        assert b"Traceback" not in error
+        await redis.flushall()
 
 
 async def received(consumer: Answering, count: int) -> None:

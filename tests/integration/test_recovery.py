@@ -1,8 +1,6 @@
 """Recovery sweeps on a real Cayu store: nothing before its deadline, nothing while the sink's probe fails."""
 
 import asyncio
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ from sinks.emit.redis_stream import RedisStreamSink
 from tests.support.answering import answering
 from worker.scripted.runtime import close_store, make_app, open_store, pause
 
-ROOT = Path(__file__).parents[2]
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 DEADLINE = timedelta(seconds=30)  # the runtime's own, constant
 TEN_MINUTES = 20  # rounds of 30 s
@@ -230,22 +227,18 @@ async def test_factory_may_be_a_coroutine_function(monkeypatch: pytest.MonkeyPat
     assert type(await load_app("recovery_factory_module:factory")).__name__ == "App"
 
 
-def test_command_refuses_an_application_without_the_sink_with_exit_2(tmp_path: Path) -> None:
-    (tmp_path / "agent_project.py").write_text(
+def test_command_refuses_an_application_without_the_sink_with_exit_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "agent_without_the_sink.py").write_text(
         "from worker.scripted.runtime import make_app, open_store\n"
         f"def factory(): return make_app(open_store({str(tmp_path / 'cayu.db')!r}), agents=False)\n"
     )
+    monkeypatch.syspath_prepend(str(tmp_path))
 
-    done = subprocess.run(
-        [sys.executable, "-m", "sinks.emit.recovery", "--app", "agent_project:factory", "--namespace", "prod"],
-        cwd=ROOT,
-        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    code = main(["--app", "agent_without_the_sink:factory", "--namespace", "prod"])
 
-    assert done.returncode == 2
-    assert done.stderr.startswith("handbell_emit.recovery: the application has no Handbell sink")
-    assert done.stderr.count("\n") == 1
+    error = capsys.readouterr().err
+    assert code == 2
+    assert error.startswith("handbell_emit.recovery: the application has no Handbell sink")
+    assert error.count("\n") == 1

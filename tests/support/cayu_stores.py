@@ -85,7 +85,7 @@ async def make_pauses(store: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def _paused_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def paused_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("cayu") / "paused.db"
 
     async def fill() -> None:
@@ -98,11 +98,11 @@ def _paused_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cayu_store(_paused_file: Path, tmp_path: Path) -> CayuStore:
+def cayu_store(paused_file: Path, tmp_path: Path) -> CayuStore:
     """Return a copy of the paused store, on SQLite."""
     folder = tmp_path / "agent"
     folder.mkdir()
-    return CayuStore(str(shutil.copy(_paused_file, folder / "cayu.db")))
+    return CayuStore(str(shutil.copy(paused_file, folder / "cayu.db")))
 
 
 @pytest.fixture(scope="session")

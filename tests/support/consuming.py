@@ -1,17 +1,21 @@
 """A real consumer running inside a test, with short intervals and its steps to wait on."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import SystemClock
 from sinks.consumer import Cadence, Consumer
+from sinks.emit.hint import Hint
+from sinks.emit.names import GROUP, STREAM
 from sinks.inbox import Inbox
 from sinks.incidents import Incidents
+from tests.support.events import AT
 from tests.support.steps import Steps
 
 QUICK = Cadence(
@@ -67,3 +71,34 @@ async def consuming(
         finally:
             stop.set()
             await asyncio.wait_for(task, 10)
+
+
+def fields_of(number: int = 1, *, session: str = "s-1", reply: str | None = None) -> dict[str, str]:
+    return Hint("prod", session, f"cayu_event_{number}", "session.interrupted", AT).to_fields(reply)
+
+
+async def eventually(condition: Callable[[], Awaitable[object]], seconds: float = 10.0) -> None:
+    """Poll what only another server can tell."""
+    async with asyncio.timeout(seconds):
+        while not await condition():
+            await asyncio.sleep(0.005)
+
+
+async def add(redis: Redis, fields: Mapping[Any, Any]) -> None:
+    await redis.xadd(STREAM, dict(fields))
+
+
+async def pending(redis: Redis) -> int:
+    return int((await redis.xpending(STREAM, GROUP))["pending"])
+
+
+async def absent(redis: Redis, key: str) -> bool:
+    return not await redis.exists(key)
+
+
+async def drained(redis: Redis) -> bool:
+    return await pending(redis) == 0
+
+
+async def received(counts: Callable[[], Awaitable[object]], number: int) -> bool:
+    return getattr(await counts(), "received", None) == number

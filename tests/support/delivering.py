@@ -57,6 +57,7 @@ class Delivering:
         links: Links | None = None,
         on_step: StepHook = ignore_step,
         bell: Bell | None = None,
+        luck: float = 0.5,
     ) -> DeliveryEngine:
         """Return a worker with jitter in the middle (no jitter)."""
         return DeliveryEngine(
@@ -69,7 +70,7 @@ class Delivering:
             links=links,
             limits=limits,
             on_step=on_step,
-            luck=lambda: 0.5,
+            luck=lambda: luck,
         )
 
     async def see(self, name: str, state: AttentionState = AttentionState.ACTIVE, *, door: Door = Door.HINT) -> Applied:

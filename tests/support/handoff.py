@@ -1,6 +1,6 @@
 """A receiver of the handoff on a real database and a real TCP port, and the calls of a sender."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.types import ASGIApp
 
 from config.clock import Clock, SystemClock
-from reconciler.handoff_store import HandoffStore
+from reconciler.handoff_store import HandoffStore, Report, latest_reports
 from reconciler.notifications import Notifications, Routing
 from reconciler.references import Reference, cayu_attention_id
 from reconciler.routes import Target, default_routes
@@ -109,3 +109,9 @@ def body(*observations: dict[str, Any], **extra: Any) -> dict[str, Any]:
 def complete(session_id: str = "s-1") -> dict[str, Any]:
     """Make the scope that says: this is all of the session."""
     return {"session_scope": {"complete": True, "session_id": session_id}}
+
+
+async def reports(engine: AsyncEngine) -> Mapping[str, Report]:
+    """Return the newest report of every namespace."""
+    async with engine.connect() as connection:
+        return await latest_reports(connection)

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,3 +101,12 @@ def test_migrations_are_sequential_and_say_what_an_operator_asks() -> None:
         assert "phase: before the code" in said or "phase: after the code" in said, file.name
         assert "\nlock: " in said, file.name
         assert "\non 10 million rows: " in said, file.name
+
+
+def test_every_channel_stands_in_the_contract_that_keeps_them_apart() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [apart] = [contract["modules"] for contract in contracts if contract["type"] == "independence"]
+
+    channels = [file for file in (ROOT / "worker" / "channels").glob("*.py") if "\nTYPE = " in file.read_text()]
+
+    assert sorted(apart) == sorted(f"worker.channels.{file.stem}" for file in channels)

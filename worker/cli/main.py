@@ -30,7 +30,9 @@ _COMMANDS = (
     "worker.cli.status",
     "worker.cli.listing",
     "worker.cli.dead_entries",
+    "worker.cli.redriving",
     "worker.cli.sources",
+    "worker.cli.conformance",
 )
 
 Run = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]

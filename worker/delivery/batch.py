@@ -1,7 +1,7 @@
 """Carries one batch of one destination from the claim to its recorded outcomes."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from config.steps import Step, StepHook
 from reconciler.confirm import Confirmer
 from reconciler.reasons import DeliveryStatus
+from worker.channels.outcomes import Sent
 from worker.delivery import claims, gate, ledger
 from worker.delivery.begin import Begun, begin
 from worker.delivery.claims import Health
@@ -30,6 +31,14 @@ _AFTER_A_FAILURE = timedelta(seconds=1)
 _RENEWALS = 3
 
 
+# Told of every try: the channel's type, the outcome, the reason (empty where sent) and how long it took.
+OnAttempt = Callable[[str, str, str, timedelta], None]
+
+
+def ignore_attempt(_channel: str, _outcome: str, _reason: str, _took: timedelta) -> None:
+    """Do nothing: where nobody counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The work on batches of one destination; `stop` set means that nothing more is sent."""
@@ -39,6 +48,7 @@ class Batch:
     provider: Provider
     confirmer: Confirmer
     on_step: StepHook
+    on_attempt: OnAttempt
     stop: asyncio.Event
 
     async def carry(self, rows: Sequence[Claimed], lease_id: str, known: Health) -> Sequence[Entry]:
@@ -124,7 +134,14 @@ class _Sending:
             log.warning("delivery.lease_lost", destination=self._batch.destination, count=len(results) - len(entries))
         for entry in entries:
             log_entry(entry)
+            if not entry.result.is_look_up:
+                self._count(entry)
         return entries
+
+    def _count(self, entry: Entry) -> None:
+        outcome, transition = entry.result.outcome, entry.transition
+        reason = "" if outcome is None or isinstance(outcome, Sent) else outcome.reason.value
+        self._batch.on_attempt(entry.result.row.channel, transition.attempt.value, reason, entry.result.duration)
 
 
 def log_entry(entry: Entry) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from config.metadata import Instant
 from reconciler import outbox
 from reconciler.plan import Decision
 from reconciler.reasons import DecisionReason, DeliveryStatus, Verdict
@@ -130,13 +131,14 @@ async def _mark(
     connection: AsyncConnection, tools: Tools, rows: Sequence[Claimed], now: datetime, until: datetime
 ) -> None:
     if rows:
+        give_up_at = literal(now + tools.limits.backoff.max_age, Instant())
         await connection.execute(
             update(DELIVERIES)
             .where(DELIVERIES.c.id.in_(sorted(row.id for row in rows)))
             .values(
                 attempts=DELIVERIES.c.attempts + 1,
-                begun_at=func.coalesce(DELIVERIES.c.begun_at, now),
-                give_up_at=func.coalesce(DELIVERIES.c.give_up_at, now + tools.limits.backoff.max_age),
+                begun_at=func.coalesce(DELIVERIES.c.begun_at, literal(now, Instant())),
+                give_up_at=func.coalesce(DELIVERIES.c.give_up_at, give_up_at),
                 leased_until=until,
             )
         )

@@ -54,13 +54,21 @@ class Look:
 
 async def look(tools: Tools, destination: str) -> Look:
     """Read, without a write lock, whether there is anything to do."""
-    due = _due(destination).with_only_columns(DELIVERIES.c.next_attempt_at).limit(1).scalar_subquery()
+    async with tools.engine.connect() as connection:
+        connection = await connection.execution_options(**READ_ONLY)
+        row = (await connection.execute(look_statement(destination))).one()
+        health = await read_health(connection, destination, is_noted=row.noted is not None)
+    return Look(row.due, row.leased, health)
+
+
+def look_statement(destination: str) -> Select[tuple[datetime, datetime, int]]:
+    """Return the one statement that tells whether there is anything to do: `due`, `leased`, `noted`."""
+    due = _due(destination).with_only_columns(DELIVERIES.c.next_attempt_at).limit(1)
     leased = (
         select(DELIVERIES.c.leased_until)
         .where(_LEASED, DELIVERIES.c.destination == destination)
         .order_by(DELIVERIES.c.leased_until)
         .limit(1)
-        .scalar_subquery()
     )
     noted = (
         select(NOTICES.c.id)
@@ -70,13 +78,12 @@ async def look(tools: Tools, destination: str) -> Look:
             text("closed_at IS NULL"),
         )
         .limit(1)
-        .scalar_subquery()
     )
-    async with tools.engine.connect() as connection:
-        connection = await connection.execution_options(**READ_ONLY)
-        row = (await connection.execute(select(due.label("due"), leased.label("leased"), noted.label("noted")))).one()
-        health = await read_health(connection, destination, is_noted=row.noted is not None)
-    return Look(row.due, row.leased, health)
+    return select(
+        due.scalar_subquery().label("due"),
+        leased.scalar_subquery().label("leased"),
+        noted.scalar_subquery().label("noted"),
+    )
 
 
 async def read_health(connection: AsyncConnection, destination: str, *, is_noted: bool, locked: bool = False) -> Health:

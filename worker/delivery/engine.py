@@ -16,7 +16,7 @@ from config.steps import StepHook, ignore_step
 from reconciler.confirm import Confirmer
 from worker.bells import Bell
 from worker.channels.destination import Destination
-from worker.delivery.batch import Batch
+from worker.delivery.batch import Batch, OnAttempt, ignore_attempt
 from worker.delivery.limits import Limits
 from worker.delivery.loop import DestinationLoop
 from worker.delivery.messages import Links
@@ -31,7 +31,7 @@ class DeliveryEngine:
     """The delivery of one process; several processes share one outbox.
 
     `operator` names the destinations of Handbell's own notices. `bell` wakes it and has no other waiter; without one
-    it looks every `idle`. `luck` returns numbers in [0, 1) for jitter.
+    it looks every `idle`. `on_attempt` is told of every try, for metrics. `luck` returns numbers in [0, 1) for jitter.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class DeliveryEngine:
         links: Links | None = None,
         limits: Limits | None = None,
         on_step: StepHook = ignore_step,
+        on_attempt: OnAttempt = ignore_attempt,
         luck: Callable[[], float] | None = None,
     ) -> None:
         limits, links = limits or Limits(), links or Links()
@@ -57,7 +58,15 @@ class DeliveryEngine:
         self._loops = [
             DestinationLoop(
                 self._tools,
-                Batch(self._tools, name, Provider(one, links, limits, clock), confirmer, on_step, self._stop),
+                Batch(
+                    self._tools,
+                    name,
+                    Provider(one, links, limits, clock),
+                    confirmer,
+                    on_step,
+                    on_attempt,
+                    self._stop,
+                ),
                 self.wake,
                 on_step,
             )

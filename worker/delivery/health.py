@@ -108,6 +108,7 @@ async def _pause_if_full(connection: AsyncConnection, tools: Tools, destination:
         .where(
             DELIVERIES.c.status == DeliveryStatus.DEAD.value,
             DELIVERIES.c.destination == destination,
+            DELIVERIES.c.finished_at > now - tools.limits.dead_letter_window,
             DELIVERIES.c.reason != FailureReason.TARGET_GONE.value,
         )
         .limit(limit)
@@ -125,7 +126,7 @@ async def _pause_if_full(connection: AsyncConnection, tools: Tools, destination:
             connection,
             NoticeKind.DESTINATION_PAUSED,
             destination,
-            f"Destination {destination} is paused: it has {limit} dead letters. "
+            f"Destination {destination} is paused: {limit} of its messages became dead letters. "
             f"What is new waits; `handbell redrive --destination {destination}` tries again.",
             targets=tools.operator,
             now=now,

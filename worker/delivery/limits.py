@@ -13,7 +13,8 @@ class Limits:
     `batch` deliveries of a destination are claimed at once and sent at most `at_once` at a time. A `lease` is
     renewed while its holder works. `send_bound` is above every channel's own timeout. `look_up_for` is how long a
     provider is asked about a message that it may have. `permanent_limit` consecutive permanent failures break a
-    destination, which is then probed every `probe_every`; `dead_letter_limit` dead letters pause it. A source that
+    destination, which is then probed every `probe_every`; `dead_letter_limit` dead letters within
+    `dead_letter_window` pause it. A source that
     does not confirm is asked again after half the time it has been silent, within the two postpone bounds.
     """
 
@@ -28,6 +29,7 @@ class Limits:
     max_unexpected: int = 5
     permanent_limit: int = 3
     dead_letter_limit: int = 100
+    dead_letter_window: timedelta = timedelta(hours=1)
     probe_every: timedelta = timedelta(minutes=5)
     postpone_least: timedelta = timedelta(seconds=5)
     postpone_most: timedelta = timedelta(minutes=5)

@@ -83,7 +83,7 @@ class Judge:
 
     def _temporary(self, row: Claimed, reason: FailureReason, retry_after: timedelta | None, past: Past) -> Transition:
         begun_at = row.begun_at  # a definite failure says nothing of an earlier try that may have arrived
-        if reason is FailureReason.UNEXPECTED and past.unexpected + 1 >= self.limits.max_unexpected:
+        if self._is_hopeless(reason, past):
             return self._dead(reason, AttemptOutcome.TEMPORARY, begun_at)
         delay = self._back_off(row)
         held_until = None
@@ -94,6 +94,8 @@ class Judge:
 
     def _unknown(self, result: Result, reason: FailureReason, past: Past) -> Transition:
         row, begun_at = result.row, result.started_at
+        if self._is_hopeless(reason, past):
+            return self._dead(reason, AttemptOutcome.UNKNOWN, begun_at)
         match self.policy:
             case UnknownPolicy.LOOK_UP:
                 at = self.now + self.limits.backoff.base
@@ -153,6 +155,10 @@ class Judge:
         held_until: datetime | None = None,
     ) -> Transition:
         return Transition(DeliveryStatus.DEAD, reason, attempt, self.now, begun_at, held_until=held_until)
+
+    def _is_hopeless(self, reason: FailureReason, past: Past) -> bool:
+        """A bug does not go away by itself."""
+        return reason is FailureReason.UNEXPECTED and past.unexpected + 1 >= self.limits.max_unexpected
 
     def _back_off(self, row: Claimed) -> timedelta:
         return self.limits.backoff.delay(max(1, row.tries), self.luck)

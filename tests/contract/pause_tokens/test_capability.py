@@ -47,7 +47,7 @@ def build(**options: Any) -> HumanInteractionCapability:
 @pytest.mark.parametrize(
     "decider",
     [{"consumption": InMemoryConsumption()}, {"ledger": TokenIssuanceLedger(maximum_ttl_seconds=60)}, {}],
-    ids=repr,
+    ids=["consumption", "ledger", "neither"],
 )
 def test_durable_pauses_beside_volatile_redemptions_are_refused_at_start(decider: dict[str, Any]) -> None:
     with pytest.raises(ConsumptionDurabilityError):

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from reconciler.handoff_store import KEPT_REPORTS, latest_reports
+from reconciler.handoff_store import KEPT_REPORTS
 from reconciler.handoff_tables import HANDOFF_REPORTS
 from reconciler.reasons import DeliveryStatus
 from reconciler.tables import DELIVERIES, HISTORY, NOTIFICATIONS
@@ -18,6 +18,7 @@ from tests.support.handoff import (
     handoff_app,
     point,
     reference,
+    reports,
     sender,
     verified,
 )
@@ -226,7 +227,7 @@ async def test_reports_are_kept_and_the_oldest_let_go(engine: AsyncEngine) -> No
         for pages in range(KEPT_REPORTS + 2):
             assert (await client.post("reconciliations", json={**report, "pages": pages})).json() == {"ok": True}
 
-    latest = (await latest_reports(engine))["prod"]
+    latest = (await reports(engine))["prod"]
     assert (latest.pages, latest.issues) == (KEPT_REPORTS + 1, ("attention_unavailable", "page_too_large"))
     assert await count(engine, HANDOFF_REPORTS) == KEPT_REPORTS
 

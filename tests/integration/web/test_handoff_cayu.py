@@ -15,11 +15,10 @@ from cayu.runtime import HumanAttentionReference
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from reconciler.handoff_store import latest_reports
 from reconciler.references import Reference, cayu_attention_id
 from reconciler.states import Kind
 from reconciler.tables import NOTIFICATIONS
-from tests.support.handoff import TOKEN, handoff_app, point, serving
+from tests.support.handoff import TOKEN, handoff_app, point, reports, serving
 from worker.scripted.runtime import close_store, make_app, open_store, pause
 from worker.scripted.settling import Verb, current_action, settle
 from worker.web.server import WebServer
@@ -82,7 +81,7 @@ async def test_each_kind_of_request_lives_and_ends_at_the_receiver(sqlite_engine
     assert opened == {f"s-{n}": (kind, "active", "alice@example.com") for n, (_, _, kind, _) in enumerate(LIVES)}
     assert settled == {f"s-{n}": (kind, end, "alice@example.com") for n, (_, _, kind, end) in enumerate(LIVES)}
     assert undelivered == []
-    report = (await latest_reports(sqlite_engine))["prod"]
+    report = (await reports(sqlite_engine))["prod"]
     assert (report.scan_complete, report.verify_complete, report.issues) == (True, True, ())
 
 
@@ -127,20 +126,20 @@ async def test_receiver_that_was_down_is_repaired_by_one_pass(sqlite_engine: Asy
 
 
 async def test_restart_between_observation_and_verify_settles_late_and_truly(
-    database_engine: AsyncEngine, tmp_path: Path
+    engine: AsyncEngine, tmp_path: Path
 ) -> None:
-    async with serving(handoff_app({"prod": point(database_engine, "prod")})) as first:
+    async with serving(handoff_app({"prod": point(engine, "prod")})) as first:
         port = int(first.url.rsplit(":", 1)[1])
         async with agent(tmp_path, first) as producer:
             await pause(producer.app, "user_input", "s-1")
             await first.__aexit__(None, None, None)
             await producer.settle("s-1", "answer")
-            between = await states(database_engine)
-            async with serving(handoff_app({"prod": point(database_engine, "prod")}), port=port):
+            between = await states(engine)
+            async with serving(handoff_app({"prod": point(engine, "prod")}), port=port):
                 await producer.handoff.reconcile_once()
 
     assert between == {"s-1": ("user_input", "active", None)}
-    assert await states(database_engine) == {"s-1": ("user_input", "resolved", None)}
+    assert await states(engine) == {"s-1": ("user_input", "resolved", None)}
 
 
 async def test_interrupted_scan_resumes_where_the_receiver_remembers(
@@ -156,7 +155,7 @@ async def test_interrupted_scan_resumes_where_the_receiver_remembers(
         passes = []
         for _ in range(2):
             await producer.handoff.reconcile_once()
-            report = (await latest_reports(sqlite_engine))["prod"]
+            report = (await reports(sqlite_engine))["prod"]
             passes.append((report.pages, report.scan_complete, len(await states(sqlite_engine))))
         async with httpx.AsyncClient(headers=headers) as client:
             page = (await client.get(f"{base}/references", params={"limit": 2})).json()
@@ -165,7 +164,7 @@ async def test_interrupted_scan_resumes_where_the_receiver_remembers(
             empty = {"observations": [], "protocol": "cayu.human-attention-handoff/v1", "runtime_version": "0.15.0"}
             await client.post(f"{base}/observations", json={**empty, "scan": scan})
         await producer.handoff.reconcile_once()
-        reset = (await latest_reports(sqlite_engine))["prod"]
+        reset = (await reports(sqlite_engine))["prod"]
 
     assert passes == [(2, False, 2), (1, True, 3)]
     listed = page["items"] + rest["items"]

@@ -1,0 +1,80 @@
+"""A Cayu store in which every request has come to its end, in every way that Cayu 0.15 knows; made once."""
+
+import asyncio
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.references import Reference
+from tests.support.cayu_postgres import CayuServer
+from tests.support.cayu_stores import CayuStore
+from tests.support.postgres import execute
+from tests.support.sources import cayu_source, shown
+from worker.scripted.runtime import Kind, pause
+from worker.scripted.settling import Verb, current_action, settle
+
+# Beyond those of tests/support/cayu_stores.py.
+_MORE_PAUSES: tuple[tuple[str, Kind], ...] = (
+    ("interrupted", "user_input"),
+    ("denied", "tool_approval"),
+    ("given-up", "tool_approval"),
+    ("recover-failed", "manual_recovery"),
+    ("deleted", "user_input"),
+    ("recreated", "user_input"),
+)
+_SETTLED: tuple[tuple[str, Verb], ...] = (
+    ("ask", "answer"),
+    ("parent", "answer"),
+    ("interrupted", "interrupt"),
+    ("approve", "approve"),
+    ("denied", "deny"),
+    ("given-up", "interrupt"),
+    ("expiring", "expire"),
+    ("recover", "recover-completed"),
+    ("recover-failed", "recover-failed"),
+)
+
+
+@dataclass(frozen=True)
+class SettledStore:
+    """The store after it all, and the references that were shown before, by session."""
+
+    store: CayuStore
+    references: dict[str, Reference]
+
+
+async def _settle_everything(store: CayuStore) -> SettledStore:
+    async with store.runtime() as (_store, app):
+        for session_id, kind in _MORE_PAUSES:
+            await pause(app, kind, session_id)
+    source = cayu_source(store.url)
+    references = {session_id: item.reference for session_id, item in (await shown(source)).items()}
+    await source.close()
+    async with store.runtime() as (writable, app):
+        for session_id, verb in _SETTLED:
+            await settle(app, await current_action(writable, session_id), verb)
+        await writable.delete_session("deleted")
+        await writable.delete_session("recreated")
+        await pause(app, "user_input", "recreated")
+    return SettledStore(store, references)
+
+
+@pytest.fixture(scope="session")
+def _settled_sqlite(paused_file: Path, tmp_path_factory: pytest.TempPathFactory) -> SettledStore:
+    path = shutil.copy(paused_file, tmp_path_factory.mktemp("settled") / "cayu.db")
+    return asyncio.run(_settle_everything(CayuStore(str(path))))
+
+
+@pytest.fixture(scope="session")
+def _settled_postgres(cayu_postgres_server: CayuServer, _paused_database: str) -> SettledStore:
+    asyncio.run(execute(cayu_postgres_server, f"CREATE DATABASE cayu_settled TEMPLATE {_paused_database}"))
+    return asyncio.run(_settle_everything(CayuStore(cayu_postgres_server.get_uri("cayu_settled"))))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def settled_store(request: pytest.FixtureRequest) -> Any:
+    """Return the settled store, once on each database; a test must not change it."""
+    return request.getfixturevalue(f"_settled_{request.param}")
