@@ -63,9 +63,7 @@ class Leases:
     async def end(self, prefix: str) -> int:
         """End every lease whose name begins so, whoever holds it; return how many there were."""
         async with self._engine.begin() as connection:
-            result = await connection.execute(
-                delete(LEASES).where(LEASES.c.name.startswith(prefix, autoescape=True))
-            )
+            result = await connection.execute(delete(LEASES).where(LEASES.c.name.startswith(prefix, autoescape=True)))
         return result.rowcount
 
     async def _take(self, lease: Lease) -> bool:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from reconciler.errors import SourceError
 from reconciler.references import Observation, Reference
 
 
@@ -26,6 +27,11 @@ class Incomplete(StrEnum):
     SESSION_NOT_FOUND = "session_not_found"
     WRONG_STORE = "wrong_store"
     HAS_MORE = "has_more"
+
+
+def problem_of(error: SourceError) -> Incomplete:
+    """Return the word that is stored for a source's error; any that is not of the closed set is `store_error`."""
+    return Incomplete(error.reason) if error.reason in set(Incomplete) else Incomplete.STORE_ERROR
 
 
 @dataclass(frozen=True, slots=True)
