@@ -52,7 +52,8 @@ async def open_redis(configuration: Configuration) -> AsyncIterator[RedisServer]
 
 def redis_client(url: str) -> Redis:
     """Return a client whose every wait is bounded; the caller closes it."""
-    return Redis.from_url(url, socket_connect_timeout=_CONNECT_SECONDS, socket_timeout=_SOCKET_SECONDS)
+    client: Redis = Redis.from_url(url, socket_connect_timeout=_CONNECT_SECONDS, socket_timeout=_SOCKET_SECONDS)
+    return client
 
 
 async def check_redis(url: str) -> None:

@@ -1,4 +1,5 @@
 """`handbell run` with no configuration at all."""
+
 from tests.support.product import Product
 
 

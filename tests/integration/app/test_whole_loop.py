@@ -1,4 +1,4 @@
-"""From a real agent's pause to a mail and a webhook, and back to settled: everything in `handbell run`, from outside."""
+"""From a real agent's pause to a mail and a webhook, and back to settled: `handbell run`, from outside."""
 
 import asyncio
 import signal
@@ -48,7 +48,9 @@ async def test_real_pause_is_told_once_and_its_settlement_is_shown(
 
     assert listeners.counts() == ONCE_EACH
     assert product.states() == {"deploy": "cancelled"}
-    everything = [mail.content.decode() for mail in listeners.mailbox.mails] + [one.body for one in listeners.webhook.tries]
+    everything = [mail.content.decode() for mail in listeners.mailbox.mails] + [
+        one.body for one in listeners.webhook.tries
+    ]
     assert not any(CONTENT_MARK in text for text in [*everything, run.stdout, run.stderr])
     assert await run.stop() == 0
     assert run.stdout.count("\n") >= 4
