@@ -2,7 +2,8 @@
 
 SQLite: WAL, `synchronous=FULL` (a committed row survives a power cut), foreign keys, a busy timeout, and
 `BEGIN IMMEDIATE` for every transaction that may write, so that two writers queue instead of failing half-way;
-a connection with the execution option `write=False` begins without taking the write lock.
+a connection with the execution option `write=False` begins without taking the write lock. Both: a connection whose
+COMMIT failed goes back to the pool without its transaction.
 """
 
 from pathlib import Path
@@ -13,7 +14,7 @@ from sqlalchemy import URL, Connection, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, PoolResetState
 
 from config.errors import SettingsError
 
@@ -63,17 +64,19 @@ def database_url(text: str, *, relative_to: Path) -> URL:
 
 def create_engine(url: URL, *, pool_size: int = 5) -> AsyncEngine:
     """Make the engine for `url` (of `database_url`); connects on first use, the caller disposes of it."""
-    if url.get_backend_name() != "sqlite":
-        return create_async_engine(
+    if url.get_backend_name() == "sqlite":
+        engine = create_async_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None})
+        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    else:
+        engine = create_async_engine(
             url,
             pool_size=pool_size,
             max_overflow=pool_size,
             pool_pre_ping=True,
             connect_args={"timeout": CONNECT_TIMEOUT_SECONDS},
         )
-    engine = create_async_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None})
-    event.listen(engine.sync_engine, "connect", _prepare_sqlite)
-    event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    event.listen(engine.sync_engine, "reset", _end_transaction)
     return engine
 
 
@@ -104,3 +107,14 @@ def _prepare_sqlite(connection: DBAPIConnection | SqliteConnection, _entry: Conn
 def _begin_sqlite(connection: Connection) -> None:
     options: dict[str, Any] = dict(connection.get_execution_options())
     connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("write", True) else "BEGIN")
+
+
+def _end_transaction(connection: DBAPIConnection, _entry: ConnectionPoolEntry | None, state: PoolResetState) -> None:
+    """Roll back what a failed COMMIT left open, before the pool hands the connection, and its locks, to somebody else.
+
+    SQLite keeps the transaction open (a full disk, a deferred constraint); SQLAlchemy counts it as over and resets
+    nothing. Without a transaction neither driver asks its database anything. Where this raises the pool throws the
+    connection away.
+    """
+    if state.transaction_was_reset and state.asyncio_safe:
+        connection.rollback()

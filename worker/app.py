@@ -147,16 +147,22 @@ def delivery_engine(core: Core, bell: Bell | None = None, *, on_attempt: OnAttem
         links=Links(pattern=links.session, are_raw_ids_allowed=links.raw_session_id),
         limits=Limits(
             lease=limits.lease,
-            backoff=BackOff(
-                base=limits.backoff_base,
-                cap=limits.backoff_cap,
-                max_attempts=limits.attempt_limit,
-                max_age=limits.age_limit,
-            ),
+            backoff=delivery_backoff(core.settings),
             dead_letter_limit=limits.dead_letter_limit,
         ),
         on_step=core.on_step,
         on_attempt=on_attempt,
+    )
+
+
+def delivery_backoff(settings: Settings) -> BackOff:
+    """Return the schedule of retries that the settings ask for."""
+    limits = settings.delivery
+    return BackOff(
+        base=limits.backoff_base,
+        cap=limits.backoff_cap,
+        max_attempts=limits.attempt_limit,
+        max_age=limits.age_limit,
     )
 
 
