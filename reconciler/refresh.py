@@ -21,7 +21,7 @@ from reconciler.errors import SourceError
 from reconciler.namespaces import Namespaces
 from reconciler.notifications import Notifications
 from reconciler.reasons import Door
-from reconciler.sightings import record_sightings
+from reconciler.sightings import forget_other_children, record_sightings
 from reconciler.source_book import SourceBook
 from reconciler.sources.protocol import Incomplete, Observes, RefreshesSessions, SessionView, problem_of
 from reconciler.verify import Verifier
@@ -130,7 +130,7 @@ class Refresher:
             log.warning("refresh.failed", namespace=namespace, session_id=item.session_id, reason=error.reason)
             return frozenset({problem_of(error)})
         self._on_step(Step.SOURCE_ASKED)
-        await self._apply(namespace, view)
+        await self._apply(namespace, item.session_id, view)
         if isinstance(source, Observes):
             shown = {active.reference.attention_id for active in view.active}
             standing = await reader.open_in_session(item.session_id)
@@ -138,7 +138,7 @@ class Refresher:
             await self._verifier.ask(namespace, source, missing, door=Door.HINT)
         return view.problems
 
-    async def _apply(self, namespace: str, view: SessionView) -> None:
+    async def _apply(self, namespace: str, session_id: str, view: SessionView) -> None:
         await self._notifications.apply(namespace, view.active, door=Door.HINT)
         await record_sightings(
             self._engine,
@@ -147,6 +147,8 @@ class Refresher:
             delegations=view.delegations,
             now=self._clock.now(),
         )
+        if not view.problems:
+            await forget_other_children(self._engine, namespace, session_id, view.delegations)
 
     async def _done(self, item: Unprocessed) -> None:
         await self._inbox.mark_processed([item])

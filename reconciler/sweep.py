@@ -22,7 +22,7 @@ from reconciler.leases import Lease, Leases
 from reconciler.namespaces import Namespaces, Remembered, join_problems
 from reconciler.notifications import Notifications
 from reconciler.reasons import Door
-from reconciler.sightings import record_sightings
+from reconciler.sightings import forget_unseen, record_sightings
 from reconciler.source_book import SourceBook
 from reconciler.sources.protocol import Incomplete, Observes, Page, Scans, Source, problem_of
 from reconciler.tables import SWEEPS
@@ -201,6 +201,7 @@ class Sweeper:
             }
         if current.is_complete:
             values["complete_since"] = current.started_at
+            await forget_unseen(self._engine, current.namespace, since=current.started_at)
         if current.has_ended:
             values["covered_since"] = current.started_at
         await self._namespaces.finish(remembered, values)
