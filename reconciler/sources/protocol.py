@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from reconciler.errors import SourceError
 from reconciler.references import Observation, Reference
 
 
@@ -26,6 +27,11 @@ class Incomplete(StrEnum):
     SESSION_NOT_FOUND = "session_not_found"  # a hint named a session that the source does not know
     WRONG_STORE = "wrong_store"  # another store stands under the namespace (`handbell sources accept`)
     HAS_MORE = "has_more"  # one session has more pending actions than one answer holds
+
+
+def problem_of(error: SourceError) -> Incomplete:
+    """Return the word that is stored for a source's error; any that is not of the closed set is `store_error`."""
+    return Incomplete(error.reason) if error.reason in set(Incomplete) else Incomplete.STORE_ERROR
 
 
 @dataclass(frozen=True, slots=True)
