@@ -5,13 +5,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from config.statements import insert_ignoring
-from reconciler.plan import Decision, NewDelivery, Plan, Told
+from reconciler.plan import Decision, Moved, NewDelivery, Plan, Told
 from reconciler.reasons import DeliveryStatus
 from reconciler.tables import DECISIONS, DELIVERIES
+
+_MOVE = (
+    update(DELIVERIES)
+    .where(
+        DELIVERIES.c.id == bindparam("row_id"),
+        or_(DELIVERIES.c.status == DeliveryStatus.PENDING, DELIVERIES.c.status == DeliveryStatus.CANCELLED),
+        DELIVERIES.c.begun_at.is_(None),
+    )
+    .values(
+        status=DeliveryStatus.PENDING.value,
+        reason=bindparam("new_reason"),
+        route=bindparam("new_route"),
+        due_at=bindparam("new_due_at"),
+        next_attempt_at=bindparam("new_due_at"),
+        finished_at=null(),
+    )
+)
 
 
 async def told_of(connection: AsyncConnection, notification_ids: Iterable[int]) -> Mapping[int, Sequence[Told]]:
@@ -30,6 +47,11 @@ async def told_of(connection: AsyncConnection, notification_ids: Iterable[int]) 
             columns.purpose,
             columns.status,
             columns.route,
+            columns.reason,
+            columns.due_at,
+            columns.created_at,
+            columns.finished_at,
+            columns.attempts,
             columns.begun_at,
         )
         .where(columns.notification_id.in_(wanted))
@@ -47,6 +69,10 @@ async def told_of(connection: AsyncConnection, notification_ids: Iterable[int]) 
                 row.purpose,
                 DeliveryStatus(row.status),
                 row.route,
+                row.reason,
+                row.due_at or row.created_at,
+                row.finished_at,
+                row.attempts,
                 may_have_arrived=row.begun_at is not None,
             )
         )
@@ -54,9 +80,10 @@ async def told_of(connection: AsyncConnection, notification_ids: Iterable[int]) 
 
 
 async def store(connection: AsyncConnection, plans: Sequence[Plan], *, now: datetime) -> int:
-    """Add, cancel and explain what the plans ask for; return how many deliveries are new or cancelled.
+    """Add, move, cancel and explain what the plans ask for; return how many deliveries are new or changed.
 
-    Idempotent: a delivery that stands already is left as it is, and only a pending one is cancelled.
+    Idempotent: a delivery that stands already is left as it is, only a pending one is cancelled, and only one that
+    was never tried is moved.
     """
     added = [_delivery(row, now) for plan in plans for row in plan.add]
     changed = 0
@@ -73,8 +100,11 @@ async def store(connection: AsyncConnection, plans: Sequence[Plan], *, now: date
             .values(status=DeliveryStatus.CANCELLED, reason=word, finished_at=now)
         )
         changed += result.rowcount
+    moved = [_move(row) for plan in plans for row in plan.move]
+    if moved:
+        await connection.execute(_MOVE, moved)
     await record_decisions(connection, [entry for plan in plans for entry in plan.decisions], now=now)
-    return changed
+    return changed + len(moved)
 
 
 async def record_decisions(connection: AsyncConnection, decisions: Sequence[Decision], *, now: datetime) -> None:
@@ -94,8 +124,18 @@ def _delivery(row: NewDelivery, now: datetime) -> dict[str, Any]:
         "route": row.route,
         "status": DeliveryStatus.PENDING.value,
         "reason": row.reason.value,
+        "due_at": row.due_at,
         "next_attempt_at": row.due_at,
         "created_at": now,
+    }
+
+
+def _move(row: Moved) -> dict[str, Any]:
+    return {
+        "row_id": row.delivery_id,
+        "new_reason": row.reason.value,
+        "new_route": row.route,
+        "new_due_at": row.due_at,
     }
 
 

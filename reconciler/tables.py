@@ -156,6 +156,7 @@ DELIVERIES = Table(
     Column("forgiven_attempts", Integer(), nullable=False, server_default=text("0")),  # those before the last redrive
     Column("created_at", Instant(), nullable=False),
     Column("finished_at", Instant()),
+    Column("due_at", Instant()),  # when the plan wants it said; tries and waits do not move it; a notice has none
     UniqueConstraint("notification_id", "destination", "recipient", "purpose"),
     UniqueConstraint("notice_id", "destination", "recipient"),
     CheckConstraint("(notification_id IS NULL) <> (notice_id IS NULL)", name="subject"),

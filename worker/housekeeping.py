@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
 from reconciler.reasons import DeliveryStatus
+from reconciler.routing_tables import SILENCES
 from reconciler.states import TERMINAL_STATES
 from reconciler.tables import AUDIT, DELIVERIES, NOTIFICATIONS, SWEEPS, WITHHELD
 from sinks.tables import INBOX, INBOX_DEAD
@@ -69,6 +70,7 @@ class Retention:
             (SWEEPS, SWEEPS.c.id, SWEEPS.c.finished_at < now - keep.sweeps),
             (WITHHELD, WITHHELD.c.attention_id, WITHHELD.c.seen_at < now - keep.settled),
             (AUDIT, AUDIT.c.id, AUDIT.c.done_at < now - keep.audit),
+            (SILENCES, SILENCES.c.id, SILENCES.c.ends_at < now - keep.audit),
         )
 
     async def _delete(self, table: Table, key: Any, condition: ColumnElement[bool]) -> int:

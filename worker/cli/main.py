@@ -31,8 +31,11 @@ _COMMANDS = (
     "worker.cli.listing",
     "worker.cli.dead_entries",
     "worker.cli.redriving",
+    "worker.cli.attention",
+    "worker.cli.silences",
     "worker.cli.sources",
     "worker.cli.conformance",
+    "worker.cli.audit",
 )
 
 Run = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]

@@ -17,6 +17,7 @@ from worker.delivery import claims, gate, ledger
 from worker.delivery.begin import Begun, begin
 from worker.delivery.claims import Health
 from worker.delivery.gate import Go
+from worker.delivery.holds import holds
 from worker.delivery.ledger import Entry
 from worker.delivery.provider import Provider
 from worker.delivery.rows import Claimed
@@ -54,11 +55,16 @@ class Batch:
     async def carry(self, rows: Sequence[Claimed], lease_id: str, known: Health) -> Sequence[Entry]:
         """Confirm, send and record; what was not sent keeps its turn. Raises SQLAlchemy's errors before sending."""
         policy = self.tools.destinations[self.destination].channel.on_unknown
-        wanted = [row.request.enrolled for row in rows if row.request and gate.wants_confirmation(row, policy)]
+        held = await holds(self.tools, rows)
+        wanted = [
+            row.request.enrolled
+            for row in rows
+            if row.request and row.id not in held and gate.wants_confirmation(row, policy)
+        ]
         answers = await self.confirmer.confirm(wanted)
         self.on_step(Step.CONFIRMED)
         now = self.tools.clock.now()
-        rulings = [gate.rule(row, policy, answers, self.tools.limits, now) for row in rows]
+        rulings = [gate.rule(row, policy, answers, self.tools.limits, now, held) for row in rows]
         begun = await begin(self.tools, self.destination, lease_id, rulings)
         if not begun.go and not begun.ask:
             return []

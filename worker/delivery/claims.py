@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, Update, literal_column, select, text, update
+from sqlalchemy import ColumnElement, Select, Update, and_, literal_column, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from config.database import READ_ONLY
@@ -120,16 +120,21 @@ def claim_statement(destination: str, *, now: datetime, until: datetime, lease_i
 async def take_over(connection: AsyncConnection, tools: Tools, destination: str, lease_id: str) -> Sequence[Claimed]:
     """Lease deliveries whose holder is gone (its lease lapsed), in the caller's transaction."""
     now = tools.clock.now()
-    lapsed = (
+    taken = (
         select(DELIVERIES.c.id)
-        .where(_LEASED, DELIVERIES.c.destination == destination, DELIVERIES.c.leased_until <= now)
+        .where(lapsed(destination, now))
         .order_by(DELIVERIES.c.leased_until)
         .limit(tools.limits.batch)
         .with_for_update(skip_locked=True)
         .cte("lapsed")
     )
-    rows = await connection.execute(_lease(select(lapsed.c.id), lease_id, now + tools.limits.lease))
+    rows = await connection.execute(_lease(select(taken.c.id), lease_id, now + tools.limits.lease))
     return await read_rows(connection, sorted(row.id for row in rows))
+
+
+def lapsed(destination: str, now: datetime) -> ColumnElement[bool]:
+    """Return what is true of a destination's deliveries whose holder is gone."""
+    return and_(_LEASED, DELIVERIES.c.destination == destination, DELIVERIES.c.leased_until <= now)
 
 
 async def still_ours(connection: AsyncConnection, ids: Sequence[int], lease_id: str) -> frozenset[int]:

@@ -14,7 +14,7 @@ from reconciler.reasons import AttemptOutcome, DecisionReason, DeliveryStatus, V
 from reconciler.states import OPEN_STATES
 from reconciler.tables import ATTEMPTS, DELIVERIES, NOTIFICATIONS
 from worker.channels.outcomes import FailureReason, Sent, Temporary, Unknown
-from worker.delivery import claims, health, stand_ins
+from worker.delivery import claims, follow_ups, health, stand_ins
 from worker.delivery.claims import Health
 from worker.delivery.rows import Claimed
 from worker.delivery.tools import Tools
@@ -64,11 +64,14 @@ async def record(
     """
     ids = [result.row.id for result in results] + [row.id for row in unsent]
     async with tools.engine.begin() as connection:
+        cases = await follow_ups.lock(connection, tools, [result.row for result in results])
         ours = await claims.still_ours(connection, ids, lease_id)
         await give_back(connection, [row for row in unsent if row.id in ours])
-        return await enter(
+        entries = await enter(
             connection, tools, destination, [result for result in results if result.row.id in ours], known
         )
+        await follow_ups.plan(connection, tools, cases)
+        return entries
 
 
 async def rescue(tools: Tools, destination: str, lease_id: str, *, known: Health) -> tuple[int, Sequence[Entry]]:
@@ -77,6 +80,7 @@ async def rescue(tools: Tools, destination: str, lease_id: str, *, known: Health
     Returns how many were taken over, and what was recorded of those that may have arrived.
     """
     async with tools.engine.begin() as connection:
+        cases = await follow_ups.lock_lapsed(connection, tools, destination)
         rows = await claims.take_over(connection, tools, destination, lease_id)
         begun = await _begun_unrecorded(connection, rows)
         await give_back(connection, [row for row in rows if row.id not in begun], was_begun=False)
@@ -86,7 +90,9 @@ async def rescue(tools: Tools, destination: str, lease_id: str, *, known: Health
             for row in rows
             if row.id in begun and row.begun_at is not None
         ]
-        return len(rows), await enter(connection, tools, destination, results, known)
+        entries = await enter(connection, tools, destination, results, known)
+        await follow_ups.plan(connection, tools, cases)
+        return len(rows), entries
 
 
 async def enter(

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -10,8 +10,9 @@ from sqlalchemy import ColumnElement, Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from reconciler.enrolled import REFERENCE_COLUMNS, Enrolled, enrolled_from
-from reconciler.plan import SETTLE
+from reconciler.plan import SETTLE, Case
 from reconciler.reasons import DeliveryStatus
+from reconciler.routes import Subject
 from reconciler.tables import DELIVERIES, NOTICES, NOTIFICATIONS
 from worker.channels.protocol import SentBefore
 
@@ -41,6 +42,8 @@ _REQUEST_COLUMNS: Sequence[ColumnElement[Any]] = (
     NOTIFICATIONS.c.first_seen_at,
     NOTIFICATIONS.c.state_changed_at,
     NOTIFICATIONS.c.dismissed_at,
+    NOTIFICATIONS.c.acknowledged_until,
+    NOTIFICATIONS.c.labels,
 )
 _SIBLING_COLUMNS: Sequence[ColumnElement[Any]] = (
     DELIVERIES.c.id,
@@ -68,6 +71,23 @@ class Request:
     first_seen_at: datetime
     state_changed_at: datetime
     is_dismissed: bool
+    acknowledged_until: datetime | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def case(self) -> Case:
+        """Return the request as the plan sees it."""
+        known = self.enrolled
+        subject = Subject(known.namespace, known.reference.kind, self.agent_name, self.requester, self.labels)
+        return Case(
+            known.id,
+            known.reference.attention_id,
+            subject,
+            known.state,
+            self.first_seen_at,
+            self.is_dismissed,
+            self.acknowledged_until,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +175,8 @@ async def _requests(connection: AsyncConnection, ids: Sequence[int]) -> Mapping[
             row.first_seen_at,
             row.state_changed_at,
             is_dismissed=row.dismissed_at is not None,
+            acknowledged_until=row.acknowledged_until,
+            labels=row.labels,
         )
         for row in rows
     }
