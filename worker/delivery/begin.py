@@ -7,7 +7,7 @@ message may have arrived.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -47,8 +47,13 @@ class Begun:
     leased_until: datetime
 
 
-async def begin(tools: Tools, destination: str, lease_id: str, rulings: Sequence[Ruling]) -> Begun:
-    """Store the rulings and begin the tries, of those deliveries that are still ours; renews their leases."""
+async def begin(
+    tools: Tools, destination: str, lease_id: str, rulings: Sequence[Ruling], *, is_probe: bool = False
+) -> Begun:
+    """Store the rulings and begin the tries, of those deliveries that are still ours; renews their leases.
+
+    `is_probe` says that the destination is broken: the next message has to wait for the next probe.
+    """
     async with tools.engine.begin() as connection:
         now = tools.clock.now()
         ours = await claims.still_ours(connection, [ruling.row.id for ruling in rulings], lease_id)
@@ -59,7 +64,7 @@ async def begin(tools: Tools, destination: str, lease_id: str, rulings: Sequence
         await outbox.record_decisions(connection, _story(rulings), now=now)
         until = now + tools.limits.lease
         await _mark(connection, tools, [ruling.row for ruling in go], now, until)
-        times = await _slots(connection, tools, destination, len(go), now)
+        times = await _slots(connection, tools, destination, len(go), now, is_probe=is_probe)
     begun = [replace(ruling, row=replace(ruling.row, attempts=ruling.row.attempts + 1)) for ruling in go]
     begun = [replace(ruling, row=_bounded(ruling.row, tools, now)) for ruling in begun]
     asks = [ruling for ruling in rulings if isinstance(ruling, Ask)]
@@ -145,26 +150,19 @@ async def _mark(
 
 
 async def _slots(
-    connection: AsyncConnection, tools: Tools, destination: str, count: int, now: datetime
+    connection: AsyncConnection, tools: Tools, destination: str, count: int, now: datetime, *, is_probe: bool
 ) -> Sequence[datetime]:
     """Reserve the throttle's next moments, one for each message, across all processes; a probe holds the next one."""
     throttle = tools.destinations[destination].throttle
-    if count == 0 or (throttle is None and not await _is_broken(connection, destination)):
+    if count == 0 or (throttle is None and not is_probe):
         return [now] * count
     health = await claims.read_health(connection, destination, is_noted=False, locked=True)
-    start, step = max(now, health.next_send_at or now), throttle or now - now
+    start, step = max(now, health.next_send_at or now), throttle or timedelta(0)
     after = start + step * count
-    if health.broken_at is not None:
+    if is_probe:
         after = max(after, now + tools.limits.probe_every)
     await connection.execute(update(DESTINATIONS).where(DESTINATIONS.c.name == destination).values(next_send_at=after))
     return [start + step * index for index in range(count)]
-
-
-async def _is_broken(connection: AsyncConnection, destination: str) -> bool:
-    rows = await connection.execute(
-        select(DESTINATIONS.c.name).where(DESTINATIONS.c.name == destination, DESTINATIONS.c.broken_at.is_not(None))
-    )
-    return rows.first() is not None
 
 
 def _story(rulings: Sequence[Ruling]) -> list[Decision]:

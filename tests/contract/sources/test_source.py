@@ -1,17 +1,20 @@
 """One suite for every source that can scan, refresh and observe: what the reconciler relies on."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 
 from reconciler.errors import SourceUnavailable
 from reconciler.references import Observation
 from reconciler.sources.protocol import Incomplete, Observes, RefreshesSessions, Scans
 from reconciler.states import TERMINAL_STATES, AttentionState, Evidence
+from tests.support.cayu_server import cayu_server
 from tests.support.cayu_stores import CayuStore
-from tests.support.sources import SEEN_AT, KnownIds, cayu_source, every_page, shown
+from tests.support.sources import SEEN_AT, KnownIds, cayu_source, every_page, http_source, shown
 
 
 @dataclass
@@ -20,6 +23,7 @@ class Case:
 
     source: Any
     store: CayuStore
+    break_down: Callable[[], Awaitable[None]]
 
     async def settle_question(self) -> None:
         """Answer the question of the session `ask`."""
@@ -28,22 +32,48 @@ class Case:
 
 # The requests of tests/support/cayu_stores.py that are not withheld: four of their own, two asked by children.
 REQUESTS = 6
+UNCHANGED = {"sqlite": "cayu_store", "postgresql": "shared_postgres_cayu_store", "http": "cayu_store"}
+OWN = {"sqlite": "cayu_store", "postgresql": "postgres_cayu_store", "http": "cayu_store"}
+
+Stored = tuple[str, CayuStore]
+
+
+# Stores are fetched by fixtures that are not coroutines: the pauses are made in a loop of their own.
+@pytest.fixture(params=UNCHANGED)
+def unchanged(request: pytest.FixtureRequest) -> Stored:
+    return request.param, request.getfixturevalue(UNCHANGED[request.param])
+
+
+@pytest.fixture(params=OWN)
+def own(request: pytest.FixtureRequest) -> Stored:
+    return request.param, request.getfixturevalue(OWN[request.param])
+
+
+@asynccontextmanager
+async def opened(stored: Stored) -> AsyncIterator[Case]:
+    kind, store = stored
+    if kind != "http":
+        source = cayu_source(store.url)
+        yield Case(source, store, store.break_down)
+        await source.close()
+        return
+    async with ClientSession() as http, AsyncExitStack() as server:
+        url = await server.enter_async_context(cayu_server(store))
+        yield Case(http_source(url, http), store, server.aclose)
 
 
 @pytest.fixture
-async def case(unchanged_cayu_store: CayuStore) -> AsyncIterator[Case]:
+async def case(unchanged: Stored) -> AsyncIterator[Case]:
     """Give a source over a store that nobody changes."""
-    source = cayu_source(unchanged_cayu_store.url)
-    yield Case(source, unchanged_cayu_store)
-    await source.close()
+    async with opened(unchanged) as case:
+        yield case
 
 
 @pytest.fixture
-async def own_case(any_cayu_store: CayuStore) -> AsyncIterator[Case]:
+async def own_case(own: Stored) -> AsyncIterator[Case]:
     """Give a source over a store that the test may change."""
-    source = cayu_source(any_cayu_store.url)
-    yield Case(source, any_cayu_store)
-    await source.close()
+    async with opened(own) as case:
+        yield case
 
 
 async def the_question(case: Case) -> Observation:
@@ -86,12 +116,15 @@ async def test_small_pages_show_the_same_as_large_ones(case: Case, limit: int) -
 
 
 async def test_page_shows_what_is_known_already_too(case: Case) -> None:
+    """Of a request that has a notification the identity is enough; its reference was stored when it was enrolled."""
     everything = await shown(case.source)
     known = KnownIds(*(item.reference.attention_id for item in everything.values()))
 
     again = await shown(case.source, known=known)
 
-    assert {item.reference for item in again.values()} == {item.reference for item in everything.values()}
+    assert {session_id: item.reference.attention_id for session_id, item in again.items()} == {
+        session_id: item.reference.attention_id for session_id, item in everything.items()
+    }
 
 
 async def test_refused_cursor_says_so(case: Case) -> None:
@@ -151,7 +184,7 @@ async def test_reference_with_another_identity_is_unavailable(case: Case) -> Non
 
 async def test_outage_is_unavailable_and_nothing_else(own_case: Case) -> None:
     question = await the_question(own_case)
-    await own_case.store.break_down()
+    await own_case.break_down()
 
     answer = await own_case.source.observe(question.reference)
     with pytest.raises(SourceUnavailable):
