@@ -8,8 +8,8 @@ on 10 million rows: milliseconds
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 
 ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 INSTANT = sa.DateTime(timezone=True).with_variant(sa.String(32), "sqlite")
