@@ -38,7 +38,8 @@ soak: $(VENV)/.dev ## The slow runs
 	@$(PY) -m pytest -q -m soak --timeout=0
 
 docs: $(VENV)/.dev ## Write the pages that are made from the code
-	@$(PY) -m config.reference > docs/settings.md
+	@$(PY) -m worker.reference.settings_page > docs/settings.md
+	@$(PY) -m tests.contract.cayu_guide.table
 
 lock: $(VENV)/.python ## Resolve requirements.txt and requirements-dev.txt anew
 	@test -x $(VENV)/lock/bin/uv || { $(PY) -m venv $(VENV)/lock && $(VENV)/lock/bin/python -m pip install --quiet uv; }

@@ -2,7 +2,8 @@
 
 SQLite: WAL, `synchronous=FULL` (a committed row survives a power cut), foreign keys, a busy timeout, and
 `BEGIN IMMEDIATE` for every transaction that may write, so that two writers queue instead of failing half-way;
-a connection with the execution option `write=False` begins without taking the write lock.
+a connection with the execution option `write=False` begins without taking the write lock. Both: a connection whose
+COMMIT failed goes back to the pool without its transaction.
 """
 
 from pathlib import Path
@@ -13,7 +14,7 @@ from sqlalchemy import URL, Connection, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, PoolResetState
 
 from config.errors import SettingsError
 
@@ -21,6 +22,9 @@ from config.errors import SettingsError
 BUSY_TIMEOUT_SECONDS = 10
 
 READ_ONLY = {"write": False}
+
+# Where the schema's revision stands. A name of our own: the database of another Alembic project is told from ours.
+VERSION_TABLE = "handbell_revision"
 
 # How long a PostgreSQL server has to answer a new connection.
 CONNECT_TIMEOUT_SECONDS = 10
@@ -60,17 +64,19 @@ def database_url(text: str, *, relative_to: Path) -> URL:
 
 def create_engine(url: URL, *, pool_size: int = 5) -> AsyncEngine:
     """Make the engine for `url` (of `database_url`); connects on first use, the caller disposes of it."""
-    if url.get_backend_name() != "sqlite":
-        return create_async_engine(
+    if url.get_backend_name() == "sqlite":
+        engine = create_async_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None})
+        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    else:
+        engine = create_async_engine(
             url,
             pool_size=pool_size,
             max_overflow=pool_size,
             pool_pre_ping=True,
             connect_args={"timeout": CONNECT_TIMEOUT_SECONDS},
         )
-    engine = create_async_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None})
-    event.listen(engine.sync_engine, "connect", _prepare_sqlite)
-    event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    event.listen(engine.sync_engine, "reset", _end_transaction)
     return engine
 
 
@@ -89,16 +95,26 @@ def _with_drivers_options(url: URL) -> URL:
 
 def _prepare_sqlite(connection: DBAPIConnection | SqliteConnection, _entry: ConnectionPoolEntry | None) -> None:
     cursor = connection.cursor()
-    for pragma in (
-        f"busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}",
-        "journal_mode=WAL",
-        "synchronous=FULL",
-        "foreign_keys=ON",
-    ):
+    for pragma in (f"busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}", "synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
+    # The journal's mode is kept in the file: another program's database must stay as it is.
+    cursor.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (VERSION_TABLE,))
+    if cursor.fetchone() is not None:
+        cursor.execute("PRAGMA journal_mode=WAL")
     cursor.close()
 
 
 def _begin_sqlite(connection: Connection) -> None:
     options: dict[str, Any] = dict(connection.get_execution_options())
     connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("write", True) else "BEGIN")
+
+
+def _end_transaction(connection: DBAPIConnection, _entry: ConnectionPoolEntry | None, state: PoolResetState) -> None:
+    """Roll back what a failed COMMIT left open, before the pool hands the connection, and its locks, to somebody else.
+
+    SQLite keeps the transaction open (a full disk, a deferred constraint); SQLAlchemy counts it as over and resets
+    nothing. Without a transaction neither driver asks its database anything. Where this raises the pool throws the
+    connection away.
+    """
+    if state.transaction_was_reset and state.asyncio_safe:
+        connection.rollback()

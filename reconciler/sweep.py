@@ -69,7 +69,10 @@ class Pass:
 
 
 class Sweeper:
-    """Runs passes, one at a time for each namespace (a lease); correctness does not rest on that."""
+    """Runs passes, one at a time for each namespace (a lease); correctness does not rest on that.
+
+    `takes_lease=False` runs beside any other, and is never refused.
+    """
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class Sweeper:
         notifications: Notifications,
         *,
         page_budget: int = 32,
+        takes_lease: bool = True,
         on_pass: Callable[[Pass], None] = lambda _pass: None,
         on_step: StepHook = ignore_step,
     ) -> None:
@@ -91,16 +95,19 @@ class Sweeper:
         self._leases = Leases(engine, clock)
         self._verifier = Verifier(engine, clock, notifications, namespaces)
         self._page_budget = page_budget
+        self._takes_lease = takes_lease
         self._on_pass = on_pass
         self._on_step = on_step
 
     async def sweep(self, namespace: str, mode: Mode) -> Pass | None:
         """Run one bounded pass; None where another process is at it. Raises UnknownNamespace."""
         self._book.entry(namespace)
+        if not self._takes_lease:
+            return await self._run(namespace, mode, None)
         async with self._leases.hold(f"sweep:{namespace}", _LEASE) as lease:
             return await self._run(namespace, mode, lease) if lease else None
 
-    async def _run(self, namespace: str, mode: Mode, lease: Lease) -> Pass:
+    async def _run(self, namespace: str, mode: Mode, lease: Lease | None) -> Pass:
         source = self._book.entry(namespace).source
         problem = await self._recheck(namespace)
         remembered = await self._namespaces.get(namespace)
@@ -127,7 +134,7 @@ class Sweeper:
         problems = set(remembered.scan_problems)
         return Pass(remembered.namespace, mode, started_at, cursor=remembered.scan_cursor, problems=problems)
 
-    async def _scan(self, current: Pass, source: Scans, remembered: Remembered, lease: Lease) -> None:
+    async def _scan(self, current: Pass, source: Scans, remembered: Remembered, lease: Lease | None) -> None:
         known = EnrolledReader(self._engine, current.namespace)
         limit = FULL_PAGE_LIMIT if current.mode is Mode.FULL else HEAD_PAGE_LIMIT
         until = remembered.covered_since - HEAD_MARGIN if remembered.covered_since else None
@@ -153,7 +160,8 @@ class Sweeper:
                 current.cursor = None
                 return
             cursors.add(page.next_cursor)
-            await lease.renew()
+            if lease is not None:
+                await lease.renew()
             self._on_step(Step.SWEEP_PAGE)
 
     async def _take(self, current: Pass, page: Page) -> None:

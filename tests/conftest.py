@@ -11,5 +11,6 @@ pytest_plugins = [
     "tests.support.product",
     "tests.support.cayu_settled",
     "tests.support.reconciling",
+    "tests.support.cayu_ends",
     "tests.support.valkey",
 ]

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Table, and_, delete, exists, not_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
+from reconciler.pause_store.tables import ANSWERS, CAPTURES, CROSS_SCOPE_AUDIT, ISSUANCE
 from reconciler.reasons import DeliveryStatus
 from reconciler.routing_tables import SILENCES
 from reconciler.states import TERMINAL_STATES
@@ -71,6 +72,18 @@ class Retention:
             (WITHHELD, WITHHELD.c.attention_id, WITHHELD.c.seen_at < now - keep.settled),
             (AUDIT, AUDIT.c.id, AUDIT.c.done_at < now - keep.audit),
             (SILENCES, SILENCES.c.id, SILENCES.c.ends_at < now - keep.audit),
+            *self._pause_rules(now),
+        )
+
+    def _pause_rules(self, now: datetime) -> Sequence[tuple[Table, Any, ColumnElement[bool]]]:
+        """Return the rules of pause tokens, whose times are epoch seconds; a redemption goes with its issuance."""
+        over = (now - self._keep.settled).timestamp()
+        audited = (now - self._keep.audit).timestamp()
+        return (
+            (ISSUANCE, ISSUANCE.c.jti, ISSUANCE.c.expires_at < over),
+            (ANSWERS, ANSWERS.c.jti, ANSWERS.c.accepted_at < over),
+            (CAPTURES, CAPTURES.c.attention_id, CAPTURES.c.captured_at < now - self._keep.settled),
+            (CROSS_SCOPE_AUDIT, CROSS_SCOPE_AUDIT.c.id, CROSS_SCOPE_AUDIT.c.at < audited),
         )
 
     async def _delete(self, table: Table, key: Any, condition: ColumnElement[bool]) -> int:

@@ -19,15 +19,10 @@ def is_passing(error: Exception) -> bool:
 
 
 async def commit(connection: AsyncConnection) -> bool:
-    """Commit; False where that failed in passing, so that the database may have done it or not.
-
-    The connection is then thrown away: it may still hold the transaction (SQLite keeps it open after a failed
-    commit), and the pool would hand it to the next caller with its lock.
-    """
+    """Commit; False where that failed in passing, so that the database may have done it or not."""
     try:
         await connection.commit()
     except Exception as error:
-        await connection.invalidate()
         if not is_passing(error):
             raise
         return False

@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-from config.metadata import METADATA, ROW_ID
+from config.metadata import METADATA, ROW_ID, Instant
 from reconciler.tables import ID_CHARS, NAMESPACE_CHARS, WORD_CHARS
 
 JTI_CHARS = 64
@@ -56,6 +56,7 @@ ISSUANCE = Table(
     CheckConstraint("expires_at > issued_at", name="lifetime"),
 )
 Index("ix_answer_token_issuance_expiry", ISSUANCE.c.expires_at, ISSUANCE.c.jti)
+Index("ix_answer_token_issuance_issued", ISSUANCE.c.issued_at, ISSUANCE.c.jti)
 Index("ix_answer_token_issuance_attention", ISSUANCE.c.namespace, ISSUANCE.c.attention_id)
 Index(
     "ix_answer_token_issuance_legacy",
@@ -142,4 +143,26 @@ PAUSE_THREADS = Table(
     Column("moved_at", Double(), nullable=False),
 )
 
-PAUSE_TABLES = (ISSUANCE, CONSUMPTION, ANSWERS, HORIZON, CROSS_SCOPE_AUDIT, PAUSE_RECORDS, PAUSE_THREADS)
+# What an agent's process said of a pause of its own: where it belongs, and its token for whoever dispatches an answer.
+# The capture puts it here before the agent shows the pause; the transaction that settles the request empties
+# `sealed_envelope`; retention deletes the row. `is_resumable` is never raised afterwards.
+CAPTURES = Table(
+    "pause_capture",
+    METADATA,
+    Column("namespace", String(NAMESPACE_CHARS), nullable=False),
+    Column("attention_id", String(ID_CHARS), nullable=False),
+    Column("jti", String(JTI_CHARS), nullable=False),
+    Column("name", String(NAME_CHARS), nullable=False),
+    Column("session_id", Text(), nullable=False),
+    Column("run_id", Text(), nullable=False),
+    Column("root_run_id", Text(), nullable=False),
+    Column("call_id", Text(), nullable=False),
+    Column("thread_id", Text(), nullable=False),
+    Column("checkpoint_id", Text(), nullable=False),
+    Column("is_resumable", Boolean(), nullable=False),
+    Column("sealed_envelope", LargeBinary()),
+    Column("captured_at", Instant(), nullable=False),
+    PrimaryKeyConstraint("namespace", "attention_id"),
+)
+
+PAUSE_TABLES = (ISSUANCE, CONSUMPTION, ANSWERS, HORIZON, CROSS_SCOPE_AUDIT, PAUSE_RECORDS, PAUSE_THREADS, CAPTURES)

@@ -5,6 +5,7 @@ signed mistake must be a refusal, not a crash and not an immortal token.
 """
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, NoReturn, Self
 
@@ -72,15 +73,11 @@ class PauseClaims:
         known keys, once each, each of its own type and within its bound. NaN and infinities are no numbers,
         a boolean is no number, and a text that cannot be stored (NUL, half a surrogate pair) is no text.
         """
-        body = _parse(raw)
-        unknown = sorted(body.keys() - _KNOWN_CLAIM_KEYS)
-        if unknown:
-            raise PauseTokenUnauthorizedError(f"the pause token holds an unknown claim: {unknown[0][:40]!r}")
-        missing = sorted(_REQUIRED_CLAIM_KEYS - body.keys())
-        if missing:
-            raise PauseTokenUnauthorizedError(f"the pause token lacks a claim: {missing[0]!r}")
+        body = parse_body(raw)
+        if not _REQUIRED_CLAIM_KEYS <= body.keys() <= _KNOWN_CLAIM_KEYS:
+            raise _misshapen(body)
         for key, value in body.items():
-            if not _fits(key, value):
+            if not _CHECKS[key](value):
                 raise PauseTokenUnauthorizedError(f"the pause token's claim {key!r} is not of its type")
         if "issued_at" in body:
             body["issued_at"] = float(body["issued_at"])
@@ -92,7 +89,7 @@ class PauseClaims:
         Asked before signing: a token that cannot be read back must not be made.
         """
         for key in sorted(_KNOWN_CLAIM_KEYS):
-            if not _fits(key, getattr(self, key)):
+            if not _CHECKS[key](getattr(self, key)):
                 return key
         return None if len(self.encode()) <= MAX_CLAIMS_BYTES else "thread_id"
 
@@ -112,12 +109,16 @@ ADDED_CLAIM_KEYS = _ADDED_CLAIM_KEYS
 REQUIRED_CLAIM_KEYS = _REQUIRED_CLAIM_KEYS
 
 
-def _parse(raw: object) -> dict[str, Any]:
+def parse_body(raw: object) -> dict[str, Any]:
+    """Return the one JSON object in a verified body, whatever its claims.
+
+    Raises PauseTokenUnauthorizedError for anything else: other bytes than UTF-8, NaN, a key that stands twice.
+    """
     if not isinstance(raw, bytes) or len(raw) > MAX_CLAIMS_BYTES:
         raise PauseTokenUnauthorizedError("the pause token's body cannot be read")
     try:
         # Decoded first: json.loads(bytes) would also take UTF-16 and UTF-32, other spellings of one body.
-        body = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_once_each)
+        body = _STRICT.decode(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise PauseTokenUnauthorizedError("the pause token's body cannot be read") from error
     if not isinstance(body, dict):
@@ -136,22 +137,41 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return body
 
 
-def _fits(key: str, value: object) -> bool:
-    if key == "legacy_pinned":
-        return isinstance(value, bool)
-    if key == "exp":
-        return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_EPOCH_SECONDS
-    if key == "issued_at":
-        # 1e999 parses as infinity without being a constant; the comparison refuses it, and any huge integer.
-        return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_EPOCH_SECONDS
-    return isinstance(value, str) and _storable(value)
+# Made once: json.loads with hooks makes one for each call.
+_STRICT = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_once_each)
 
 
-def _storable(text: str) -> bool:
-    if len(text) > MAX_CLAIM_CHARS or "\x00" in text:
+def is_expiry(value: object) -> bool:
+    """Return whether a claim is an instant in whole epoch seconds; a boolean is none."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_EPOCH_SECONDS
+
+
+def is_text(value: object) -> bool:
+    """Return whether a claim is text that can be stored: bounded, without NUL and without half a surrogate pair."""
+    if not isinstance(value, str) or len(value) > MAX_CLAIM_CHARS or "\x00" in value:
         return False
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _is_issue_time(value: object) -> bool:
+    # 1e999 parses as infinity without being a constant; the comparison refuses it, and any huge integer.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_EPOCH_SECONDS
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+_CHECKS: Mapping[str, Callable[[object], bool]] = dict.fromkeys(_KNOWN_CLAIM_KEYS, is_text) | {
+    "exp": is_expiry,
+    "issued_at": _is_issue_time,
+    "legacy_pinned": _is_flag,
+}
+
+
+def _misshapen(body: dict[str, Any]) -> PauseTokenUnauthorizedError:
+    unknown = sorted(body.keys() - _KNOWN_CLAIM_KEYS)
+    if unknown:
+        return PauseTokenUnauthorizedError(f"the pause token holds an unknown claim: {unknown[0][:40]!r}")
+    missing = sorted(_REQUIRED_CLAIM_KEYS - body.keys())
+    return PauseTokenUnauthorizedError(f"the pause token lacks a claim: {missing[0]!r}")

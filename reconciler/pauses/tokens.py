@@ -174,7 +174,7 @@ class PauseTokenService:
             call_id=call_id,
             cross_scope_allowed=crossable,
         )
-        return replace(validated, cross_scope=crossed)
+        return replace(validated, cross_scope=True) if crossed else validated
 
     def validate(
         self,

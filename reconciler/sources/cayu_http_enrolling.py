@@ -118,7 +118,7 @@ class Enrolling:
             environment_name=session.environment_name[:ID_CHARS] if session.environment_name else None,
             labels=session.labels,
             paused_at=action.event.timestamp,
-            public_session_id=session.id,
+            public_session_id=session.id if len(session.id) <= ID_CHARS else None,
         )
         return Observation(reference, AttentionState.ACTIVE, Evidence.CURRENT_ACTION, self._seen_at, request)
 

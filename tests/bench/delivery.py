@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -42,6 +42,7 @@ from worker.delivery.limits import Limits
 MESSAGES = 2_000
 AT_ONCE = 16
 RUNS = 3
+CAYU_MESSAGES = 300
 SLOW_ANSWER_SECONDS = 2.0
 
 RECEIVER = """
@@ -176,7 +177,6 @@ async def measure_cayu(engine: AsyncEngine) -> None:
     """Print the rate with a real Cayu store beside that of the bare question."""
     from worker.scripted.runtime import close_store, make_app, open_store, pause
 
-    count = 300
     with tempfile.TemporaryDirectory() as folder:
         url = str(Path(folder) / "cayu.db")
         store = open_store(url, migrate=True)
@@ -184,26 +184,33 @@ async def measure_cayu(engine: AsyncEngine) -> None:
         await close_store(store)
         source = cayu_source(url)
         (shown,) = (await source.page(None, limit=10, known=_NothingKnown())).active
-        await asyncio.gather(*(source.observe(shown.reference) for _ in range(20)))
-        began = time.perf_counter()
-        for _ in range(count):
-            await source.observe(shown.reference)
-        bare = count / (time.perf_counter() - began)
         house = Delivering(
             engine,
             [destination_of(ScriptedChannel("ops"))],
             clock=SystemClock(),
             source=OneAction(source, shown.reference),
         )
-        await enroll(house, "cayu", count)
-        began = time.perf_counter()
-        await house.engine().run_due()
-        rate = count / (time.perf_counter() - began)
+        bare, rate = 0.0, 0.0
+        for run in range(RUNS):
+            bare = max(bare, await _timed(CAYU_MESSAGES, _ask_in_turn(source, shown.reference)))
+            await enroll(house, f"cayu-{run}", CAYU_MESSAGES)
+            rate = max(rate, await _timed(CAYU_MESSAGES, house.engine().run_due()))
         await source.close()
     print("cayu (SQLite store):")
     print(f"  {bare:>8.0f}/s  bare loop of the question")
     print(f"  {rate:>8.0f}/s  deliveries")
     print(f"  deliveries / bare question  {rate / bare:.2f}   (at least 0.8)")
+
+
+async def _ask_in_turn(source: Any, reference: Reference) -> None:
+    for _ in range(CAYU_MESSAGES):
+        await source.observe(reference)
+
+
+async def _timed(count: int, work: Awaitable[None]) -> float:
+    began = time.perf_counter()
+    await work
+    return count / (time.perf_counter() - began)
 
 
 class OneAction:

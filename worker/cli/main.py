@@ -1,11 +1,13 @@
 """The command line: finds the command, runs it, and turns what went wrong into one line and an exit code.
 
 0 done; 1 a dependency is down or Handbell failed; 2 the command line, the configuration, a wrong or unmigrated
-store, or a state_dir in use; 3 the work is incomplete and will be repeated.
+store, or a state_dir in use; 3 the work is incomplete and will be repeated; 17 and 18 are the injected crashes of
+`handbell proof`.
 """
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from importlib import import_module
@@ -34,6 +36,8 @@ _COMMANDS = (
     "worker.cli.attention",
     "worker.cli.silences",
     "worker.cli.sources",
+    "worker.cli.fanout",
+    "worker.cli.proof",
     "worker.cli.conformance",
     "worker.cli.audit",
 )
@@ -43,13 +47,17 @@ Run = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a user's mistake is one line on stderr, never a traceback."""
+    _have_streams()
     arguments = build_parser().parse_args(argv)
     run: Run = arguments.run
     try:
-        return asyncio.run(run(arguments))
+        code = asyncio.run(run(arguments))
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
+        # Whoever read our output is gone; what is left of it must not be tried again at the interpreter's end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except ConfigError as error:
         return _say(str(error), error.exit_code)
@@ -61,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(f"Redis does not do what is asked ({type(error).__name__}): check [redis] url", FAILED)
     except SQLAlchemyError as error:
         return _say(f"the database does not do what is asked ({type(error).__name__}): check [database] url", FAILED)
+    except OSError as error:
+        return _say(f"{error.filename or 'the system'}: {error.strerror or type(error).__name__}", FAILED)
+    return code
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -72,6 +83,13 @@ def build_parser() -> argparse.ArgumentParser:
     for name in _COMMANDS:
         import_module(name).add_to(commands)
     return parser
+
+
+def _have_streams() -> None:
+    """Stand in for a standard stream that was closed before we began: the next file would get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # it stays open as long as the process
 
 
 def _say(line: str, code: int) -> int:

@@ -9,21 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import bindparam, func, literal, select, update
+from sqlalchemy import bindparam, func, literal, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from config.metadata import Instant
 from reconciler import outbox
 from reconciler.plan import Decision
 from reconciler.reasons import DecisionReason, DeliveryStatus, Verdict
-from reconciler.states import OPEN_STATES
-from reconciler.tables import DELIVERIES, DESTINATIONS, NOTIFICATIONS
+from reconciler.tables import DELIVERIES, DESTINATIONS
 from worker.delivery import claims, stand_ins
 from worker.delivery.gate import Ask, Drop, Go, Ruling, Wait
-from worker.delivery.rows import Claimed
+from worker.delivery.rows import Claimed, settled_among
 from worker.delivery.tools import Tools
-
-_OPEN_WORDS = sorted(state.value for state in OPEN_STATES)
 
 _POSTPONE = (
     update(DELIVERIES)
@@ -77,30 +74,13 @@ def _bounded(row: Claimed, tools: Tools, now: datetime) -> Claimed:
 
 async def _settled_meanwhile(connection: AsyncConnection, rulings: Sequence[Ruling]) -> Sequence[Ruling]:
     """Another door may have settled a request while its source was being asked."""
-    openings = {
-        ruling.row.request.enrolled.id
-        for ruling in rulings
-        if isinstance(ruling, Go) and ruling.row.request is not None and not ruling.row.is_settle
-    }
-    if not openings:
-        return rulings
-    rows = await connection.execute(
-        select(NOTIFICATIONS.c.id).where(
-            NOTIFICATIONS.c.id.in_(sorted(openings)), NOTIFICATIONS.c.state.not_in(_OPEN_WORDS)
-        )
-    )
-    over = {row.id for row in rows}
-    if not over:
-        return rulings
+    over = await settled_among(connection, [ruling.row for ruling in rulings if isinstance(ruling, Go)])
     return [
-        Drop(ruling.row, DecisionReason.SETTLED_BEFORE_SENDING) if _is_over(ruling, over) else ruling
+        Drop(ruling.row, DecisionReason.SETTLED_BEFORE_SENDING)
+        if isinstance(ruling, Go) and ruling.row.opens in over
+        else ruling
         for ruling in rulings
     ]
-
-
-def _is_over(ruling: Ruling, over: set[int]) -> bool:
-    row = ruling.row
-    return isinstance(ruling, Go) and row.request is not None and not row.is_settle and row.request.enrolled.id in over
 
 
 async def _postpone(connection: AsyncConnection, waits: Sequence[Wait]) -> None:

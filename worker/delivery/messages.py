@@ -29,7 +29,7 @@ class Links:
         session = request.public_session_id
         if session is None and self.are_raw_ids_allowed:
             session = request.enrolled.reference.session_id
-        if self.pattern is None or session is None:
+        if self.pattern is None or not session:  # a pause's ledger may know no session
             return None
         values = {
             "{session}": session,
