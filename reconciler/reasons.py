@@ -24,6 +24,8 @@ class DecisionReason(StrEnum):
     FALLBACK = "fallback"
     REDRIVEN = "redriven"
     OPERATOR_NOTICE = "operator_notice"
+    GATHERED = "gathered"
+    STORM = "storm"
     QUIET_HOURS = "quiet_hours"
     ACKNOWLEDGED = "acknowledged"
     SILENCED = "silenced"
@@ -43,6 +45,9 @@ class DecisionReason(StrEnum):
     NOT_THERE = "not_there"
 
 
+# What keeps a message from being said at its time.
+HOLDING = frozenset({DecisionReason.QUIET_HOURS, DecisionReason.ACKNOWLEDGED, DecisionReason.SILENCED})
+
 # What `handbell deliveries --why` and docs/routing.md say of each.
 MEANINGS: Mapping[DecisionReason, str] = {
     DecisionReason.ROUTED: "a route names the destination",
@@ -53,6 +58,8 @@ MEANINGS: Mapping[DecisionReason, str] = {
     DecisionReason.FALLBACK: "another destination is broken and names this one",
     DecisionReason.REDRIVEN: "a person asked for another try",
     DecisionReason.OPERATOR_NOTICE: "it is Handbell's own notice to its operator",
+    DecisionReason.GATHERED: "the route gathers requests for its `digest_window`; they are told in one message",
+    DecisionReason.STORM: "more openings a minute than the route's `storm_limit`: they are told in one message",
     DecisionReason.QUIET_HOURS: "the route's quiet hours; it goes at their end, where the request still waits",
     DecisionReason.ACKNOWLEDGED: "a person is on it (`handbell ack`); it goes when that time is over",
     DecisionReason.SILENCED: "a person silenced such requests (`handbell silence`); it goes when that ends",

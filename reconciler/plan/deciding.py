@@ -85,7 +85,7 @@ class _Draft:
             self.added.append(self._new(want, due_at, reason))
             self._decide(want, held, due_at)
         elif row.is_revivable or (row.is_untouched and not self._stands_well(want, row, due_at)):
-            self.moved.append(Moved(row.delivery_id, due_at, want.route.name, reason))
+            self.moved.append(Moved(row.delivery_id, *want.key, due_at, want.route.name, reason, want.window))
             self._decide(want, held, due_at)
 
     def cancel(self, row: Told, reason: DecisionReason) -> None:
@@ -114,10 +114,11 @@ class _Draft:
         if self.trigger is Trigger.SEEN and row.reason == DecisionReason.SOURCE_UNAVAILABLE.value:
             return False
         standing = max(row.due_at, self.now)
-        if want.window is None:
+        if want.window is None and row.reason != DecisionReason.STORM.value:
             return standing == due_at
         # One that is gathered goes with the others, not later than it would by itself.
-        return standing <= due_at and hold(self.case, want.route, self.silences, standing) is None
+        is_early = standing <= due_at or row.reason == DecisionReason.STORM.value
+        return is_early and hold(self.case, want.route, self.silences, standing) is None
 
     def _new(self, want: Want, due_at: datetime, reason: DecisionReason) -> NewDelivery:
         key = message_key(

@@ -99,6 +99,11 @@ class NewDelivery:
     storm_limit: int | None = None
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """Return which message of its request it is."""
+        return self.destination, self.recipient, self.purpose
+
+    @property
     def place(self) -> Place:
         """Return who is told."""
         return self.destination, self.recipient
@@ -106,12 +111,19 @@ class NewDelivery:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A row of the outbox that was never tried and is to go at another time, or after all; it leaves its digest."""
+    """A row of the outbox that was never tried and is to go at another time, or after all; it leaves its digest.
+
+    Where its route has a `window` it goes together with others that are moved to the same time.
+    """
 
     delivery_id: int
+    destination: str
+    recipient: str
+    purpose: str
     due_at: datetime
     route: str
     reason: DecisionReason
+    window: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ def openings(case: Case, routes: Sequence[Route], routing: Routing) -> dict[Key,
         for position, target in enumerate(routing.targets_of(route.notify)):
             delay = (route.stagger or _NO_TIME) * position
             reason = DecisionReason.STAGGERED if delay else DecisionReason.ROUTED
+            reason = DecisionReason.GATHERED if route.digest_window else reason
             due_at = case.later(case.first_seen_at, delay + (route.digest_window or _NO_TIME))
             for recipient in target.recipients:
                 want = Want(target, recipient, OPEN, route, reason, due_at, route.digest_window)

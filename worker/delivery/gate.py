@@ -13,7 +13,8 @@ from reconciler.references import Observation
 from reconciler.states import AttentionState
 from worker.channels.protocol import UnknownPolicy
 from worker.delivery.limits import Limits
-from worker.delivery.rows import Claimed, Request
+from worker.delivery.requests import Request
+from worker.delivery.rows import Claimed
 
 _UNDECIDED = frozenset({DeliveryStatus.PENDING, DeliveryStatus.LEASED, DeliveryStatus.UNKNOWN})
 

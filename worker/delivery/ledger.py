@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from reconciler import outbox
+from reconciler import digests, outbox
 from reconciler.reasons import AttemptOutcome, DecisionReason, DeliveryStatus, Verdict
 from reconciler.tables import ATTEMPTS, DELIVERIES
 from worker.channels.outcomes import FailureReason, Sent, Temporary, Unknown
@@ -32,6 +32,7 @@ _SET = (
         begun_at=bindparam("new_begun_at"),
         provider_ref=bindparam("new_provider_ref"),
         finished_at=bindparam("new_finished_at"),
+        carrier_id=bindparam("new_carrier_id"),
         lease_id=None,
         leased_until=None,
     )
@@ -109,9 +110,10 @@ async def enter(
         for result in results
     ]
     await connection.execute(insert(ATTEMPTS), [_attempt(entry) for entry in entries])
-    weighed = [entry.transition for entry in entries]
+    weighed = [entry.transition for entry in entries if entry.result.row.carrier_id is None]  # one message, one outcome
     entries = await _settled_meanwhile(connection, tools, entries)
     await connection.execute(_SET, [_values(entry, now) for entry in entries])
+    await digests.succeed(connection, [entry.result.row.id for entry in entries if _is_over(entry)])
     refused = [entry.result.row for entry in entries if _wants_stand_in(entry)]
     if refused:
         await stand_ins.stand_in(connection, tools, destination, refused)
@@ -202,6 +204,10 @@ def _cancelled(entry: Entry) -> Entry:
     return replace(entry, transition=ended)
 
 
+def _is_over(entry: Entry) -> bool:
+    return entry.transition.status in (DeliveryStatus.DEAD, DeliveryStatus.CANCELLED)
+
+
 def _wants_stand_in(entry: Entry) -> bool:
     """What may have arrived is not told elsewhere: that would be a blind repeat."""
     transition = entry.transition
@@ -239,4 +245,6 @@ def _values(entry: Entry, now: Any) -> dict[str, Any]:
         "new_begun_at": transition.begun_at,
         "new_provider_ref": transition.provider_ref,
         "new_finished_at": now if transition.status in _FINAL else None,
+        # A dead letter is tried again by itself: a person may choose it alone.
+        "new_carrier_id": None if _is_over(entry) else entry.result.row.carrier_id,
     }
