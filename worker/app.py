@@ -222,7 +222,8 @@ def _entry(
         source=build_source(module, source.namespace, options, services, where=where),
         sweep_every=source.sweep_every,
         head_every=source.head_every,
-        enrolled_after=getattr(options, "enroll_after", None),
+        # A type that has no boundary leaves the standing one of its namespace alone.
+        enrolled_after=getattr(options, "enroll_after", boundaries.get(source.namespace)),
     )
 
 

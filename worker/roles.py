@@ -84,7 +84,7 @@ class Running:
                     task.cancel()
         except ExceptionGroup as errors:
             for error in errors.exceptions:
-                log.error("handbell.failed", error=type(error).__name__, exc_info=error)
+                log.exception("handbell.failed", error=type(error).__name__, exc_info=error)
             raise errors.exceptions[0] from None
 
 

@@ -1,6 +1,6 @@
 """The product as processes of its own, without paying seconds of imports for each: this one imports once, then forks.
 
-Run as a script by `tests.support.product`. A line on standard input is a request in JSON, a line on standard output
+Started by `tests.support.product`. A line on standard input is a request in JSON, a line on standard output
 its answer. A child runs the door (`handbell.main`) or, where a request names steps, the roles with a hook that kills.
 """
 
@@ -15,24 +15,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-sys.path[0] = str(ROOT)
-
 import handbell
 from config.steps import Step, StepHook, kill_at
 
+ROOT = Path(__file__).parents[2]
+
 # What `handbell run` with a Cayu source comes to import; cayu's packages import lazily, hence the names.
-PRELOADED = [
+PRELOADED = (
     "alembic.command",
-    "cayu",
     "cayu.storage.migrations",
     "cayu.storage.targets",
     "psycopg",
-    "uvicorn.protocols.http.h11_impl",
-    "uvicorn.protocols.http.auto",
     "uvicorn.lifespan.off",
     "uvicorn.loops.auto",
-    "reconciler.sources.cayu",
+    "uvicorn.protocols.http.auto",
     "reconciler.sources.cayu_store",
     "reconciler.sources.handoff",
     "worker.channels.console",
@@ -42,7 +38,7 @@ PRELOADED = [
     "worker.cli.connecting",
     "worker.cli.main",
     "worker.roles",
-]
+)
 
 
 def preload() -> None:

@@ -6,7 +6,6 @@ like from outside; the events that the runtime gave meanwhile are sent by hand.
 
 import asyncio
 import contextlib
-import os
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -59,7 +58,7 @@ class Agent:
         shutil.copy(moment, copy)
         for suffix in ("-wal", "-shm"):
             self.store.with_name(self.store.name + suffix).unlink(missing_ok=True)
-        os.replace(copy, self.store)
+        copy.replace(self.store)
 
 
 async def emit(url: str, events: Sequence[Event], *, patience_seconds: float = 60.0) -> None:

@@ -30,12 +30,12 @@ class ForkingDoor:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(ROOT / "tests/support/forking_door.py")],
+            [sys.executable, "-m", "tests.support.forking_door"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env=_clean_environment(),
-            cwd="/",
+            cwd=ROOT,
         )
         self._answer()
 

@@ -42,6 +42,9 @@ _COMMANDS = (
     "worker.cli.audit",
 )
 
+# What a user can do something about; anything else is a defect, and its traceback is wanted.
+_SAID_IN_ONE_LINE = (ConfigError, ReconcilerError, RedisError, SQLAlchemyError, OSError)
+
 Run = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
 
 
@@ -59,19 +62,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output is gone; what is left of it must not be tried again at the interpreter's end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except ConfigError as error:
-        return _say(str(error), error.exit_code)
-    except SourceUnavailable as error:
-        return _say(str(error), WRONG if isinstance(error, SourceMissing) else FAILED)
-    except ReconcilerError as error:
-        return _say(str(error), WRONG)
-    except RedisError as error:
-        return _say(f"Redis does not do what is asked ({type(error).__name__}): check [redis] url", FAILED)
-    except SQLAlchemyError as error:
-        return _say(f"the database does not do what is asked ({type(error).__name__}): check [database] url", FAILED)
-    except OSError as error:
-        return _say(f"{error.filename or 'the system'}: {error.strerror or type(error).__name__}", FAILED)
+    except _SAID_IN_ONE_LINE as error:
+        line, code = _in_one_line(error)
+        print(f"handbell: {' '.join(line.split())}", file=sys.stderr)
     return code
+
+
+def _in_one_line(error: Exception) -> tuple[str, int]:
+    """Return what the user is told, and the exit code."""
+    match error:
+        case ConfigError():
+            return str(error), error.exit_code
+        case SourceMissing():
+            return str(error), WRONG
+        case SourceUnavailable():
+            return str(error), FAILED
+        case ReconcilerError():
+            return str(error), WRONG
+        case RedisError():
+            return f"Redis does not do what is asked ({type(error).__name__}): check [redis] url", FAILED
+        case SQLAlchemyError():
+            return f"the database does not do what is asked ({type(error).__name__}): check [database] url", FAILED
+        case OSError():
+            return f"{error.filename or 'the system'}: {error.strerror or type(error).__name__}", FAILED
+    raise AssertionError("one of _SAID_IN_ONE_LINE") from error
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -90,8 +104,3 @@ def _have_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # it stays open as long as the process
-
-
-def _say(line: str, code: int) -> int:
-    print(f"handbell: {' '.join(line.split())}", file=sys.stderr)
-    return code

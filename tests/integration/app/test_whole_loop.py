@@ -1,4 +1,4 @@
-"""From a real agent's pause to a mail and a webhook, and back to settled: everything in `handbell run`, from outside."""
+"""From a real agent's pause to a mail and a webhook, and back to settled: `handbell run`, from outside."""
 
 import asyncio
 import signal
