@@ -12,7 +12,8 @@ from config.option_errors import option_error
 from config.plug_ins import PlugIns
 from config.secret_files import read_secret_files, secret_file_keys
 from reconciler.errors import SourceRefused
-from reconciler.sources.apart import ApartSource, Recipe, Whole
+from reconciler.sources.apart import ApartSource
+from reconciler.sources.apart_child import Recipe, Whole
 from reconciler.sources.protocol import Source
 from reconciler.sources.services import SourceServices
 
