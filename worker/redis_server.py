@@ -46,12 +46,12 @@ async def open_redis(configuration: Configuration) -> AsyncIterator[RedisServer]
                     await watch
         return
     await check_redis(url.get_secret_value())
-    server = RedisServer(url.get_secret_value(), is_embedded=False)
+    configured = RedisServer(url.get_secret_value(), is_embedded=False)
     if configuration.settings.database.url is not None:
-        yield server  # nothing of the state directory is one process' own: the roles of a machine share it
+        yield configured  # nothing of the state directory is one process' own: the roles of a machine share it
         return
     with StateDir(configuration.state_dir):
-        yield server
+        yield configured
 
 
 def redis_client(url: str) -> Redis:
