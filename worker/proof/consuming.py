@@ -11,8 +11,8 @@ from cayu.sessions import EventQuery
 
 from reconciler.namespaces import Namespaces
 from reconciler.notifications import Notifications
-from reconciler.routes import Routing
 from reconciler.refresh import Refreshed, Refresher
+from reconciler.routes import Routing
 from reconciler.source_book import Entry, SourceBook
 from reconciler.sources.cayu import TYPE, Options, build
 from reconciler.sources.services import SourceServices
