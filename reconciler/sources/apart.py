@@ -2,7 +2,7 @@
 
 A page of 200 pending actions is about two seconds of pure Python. The child builds the same source from plain
 values and answers one request at a time over a pipe; while it works it asks its parent which ids are enrolled, so
-the result is that of the source itself. It is started by the first page, and ends with its parent.
+the result is that of the source itself. It is started by the first page that is worth it, and ends with its parent.
 """
 
 import asyncio
@@ -28,12 +28,17 @@ _ERRORS = {error.__name__: error for error in (SourceMissing, SourceRefused, Sou
 
 
 class ApartSource:
-    """The source `inner`, with its pages read by a child process; the rest is asked of `inner` itself."""
+    """The source `inner`, with its pages read by a child process; the rest is asked of `inner` itself.
 
-    def __init__(self, inner: Whole, recipe: Recipe, clock: Clock) -> None:
+    A child costs seconds to start. Up to `here_at_most` rows are read without one: until a page of so many shows
+    that there are more. From then on every page is read apart.
+    """
+
+    def __init__(self, inner: Whole, recipe: Recipe, clock: Clock, *, here_at_most: int = 0) -> None:
         self._inner = inner
         self._recipe = recipe
         self._clock = clock
+        self._here_at_most = here_at_most
         self._turn = asyncio.Lock()
         self._child: _Child | None = None
         self._expected_identity: str | None = None
@@ -56,12 +61,17 @@ class ApartSource:
         return await self._inner.observe(reference)
 
     async def page(self, cursor: str | None, *, limit: int, known: Known) -> Page:
-        """Return one page as the inner source would, with the parent's time; one at a time.
+        """Return one page as the inner source would, or a smaller one, with the parent's time; one at a time.
 
         Raises what the source raises, and SourceUnavailable (`child_ended`) where the child died over it: the next
         call starts another.
         """
         async with self._turn:
+            if self._here_at_most:
+                page = await self._inner.page(cursor, limit=min(limit, self._here_at_most), known=known)
+                if page.next_cursor is not None:
+                    self._here_at_most = 0
+                return page
             seen_at = self._clock.now()
             child = await self._living_child()
             try:
