@@ -113,9 +113,7 @@ async def test_tables_for_people_show_the_same(swept: Product) -> None:
         assert "prod" in run.stdout or "mail" in run.stdout
 
 
-async def test_check_tries_everything_and_tells_nobody(
-    swept: Product, listeners: Listeners, agent: Agent
-) -> None:
+async def test_check_tries_everything_and_tells_nobody(swept: Product, listeners: Listeners, agent: Agent) -> None:
     good = await swept.do("check")
     agent.store.rename(agent.store.with_suffix(".away"))
     bad = await swept.do("check")
