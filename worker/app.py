@@ -89,10 +89,12 @@ async def open_core(
     on_outbox: Callable[[], None] = lambda: None,
     console: TextIO | None = None,
     migrates: bool = False,
+    reads_pages_apart: bool = False,
 ) -> AsyncIterator[Core]:
     """Open the database and build sources and destinations; nothing is asked of them yet.
 
     `migrates` brings an embedded database to head first; otherwise, and for a configured one, it must be there.
+    `reads_pages_apart` is for a process that also delivers: a sweep's pages are computed in a child.
     Raises ConfigError (one line).
     """
     clock = clock or SystemClock()
@@ -109,7 +111,7 @@ async def open_core(
         await require_current(engine)
         http = await stack.enter_async_context(aiohttp.ClientSession(timeout=_SOURCE_HTTP_TIMEOUT))
         namespaces = Namespaces(engine, clock)
-        services = SourceServices(clock=clock, folder=configuration.folder, http=http)
+        services = SourceServices(clock, configuration.folder, http, reads_pages_apart=reads_pages_apart)
         book = SourceBook(_entries(settings, services, await namespaces.boundaries()), namespaces)
         stack.push_async_callback(book.close)
         yield Core(

@@ -165,6 +165,7 @@ async def started(
                 on_outbox=delivery_bell.ring,
                 console=console,
                 migrates=roles == ALL_ROLES,
+                reads_pages_apart=Role.WORK in roles,
             )
         )
         if roles == ALL_ROLES and configuration.settings.database.url is None:
