@@ -82,7 +82,7 @@ async def measure(engine: AsyncEngine, count: int) -> Cost:
     clock = FrozenClock(START + timedelta(hours=1))
     follow = await best(lambda turn: follow_up(engine, routing, clock, batch(turn)), BATCH)
     await fill_reminders(engine)
-    replan = half_best(await planned_anew(engine, routing, clock, FEW, page=BATCH), BATCH)
+    replan = quick(await planned_anew(engine, routing, clock, FEW, page=BATCH), BATCH)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     await planned_anew(engine, routing, clock, min(count, REPLANNED), page=500)
     find = await best(lambda turn: claim(engine, turn, clock), BATCH)
@@ -95,19 +95,19 @@ def batch(turn: int) -> range:
 
 
 async def best(work: Callable[[int], Awaitable[None]], rows: int) -> float:
-    """Return the microseconds a row of the quicker half of all turns: others use this machine too."""
+    """Return the microseconds a row of the quickest quarter of all turns: others use this machine too."""
     took = []
     for turn in range(BATCHES):
         began = time.perf_counter()
         await work(turn)
         took.append(time.perf_counter() - began)
-    return half_best(took, rows)
+    return quick(took, rows)
 
 
-def half_best(took: Sequence[float], rows: int) -> float:
-    """Return the microseconds a row of the quicker half."""
-    half = sorted(took)[: len(took) // 2]
-    return sum(half) / len(half) / rows * 1e6
+def quick(took: Sequence[float], rows: int) -> float:
+    """Return the microseconds a row of the quickest quarter."""
+    quickest = sorted(took)[: len(took) // 4]
+    return sum(quickest) / len(quickest) / rows * 1e6
 
 
 async def claim(engine: AsyncEngine, turn: int, clock: FrozenClock) -> None:
