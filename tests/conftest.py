@@ -7,6 +7,7 @@ pytest_plugins = [
     "tests.support.cayu_postgres",
     "tests.support.cayu_stores",
     "tests.support.cayu_settled",
+    "tests.support.pause_ledgers",
     "tests.support.reconciling",
     "tests.support.valkey",
 ]

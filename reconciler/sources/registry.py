@@ -20,6 +20,7 @@ SOURCE_TYPES = PlugIns(
     built_in={
         "cayu": "reconciler.sources.cayu",
         "handoff": "reconciler.sources.handoff",
+        "pauses": "reconciler.sources.pauses",
     },
 )
 

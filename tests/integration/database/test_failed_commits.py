@@ -53,9 +53,10 @@ async def test_commit_that_never_reached_the_database_is_rolled_back(
 
     async with engine.connect() as connection:
         await connection.execute(lease("same"))
-        with monkeypatch.context() as patched, pytest.raises(OperationalError):
+        with monkeypatch.context() as patched:
             patched.setattr(engine.sync_engine.dialect, "do_commit", lose)
-            await connection.commit()
+            with pytest.raises(OperationalError):
+                await connection.commit()
 
     async with asyncio.timeout(5), engine.begin() as connection:
         await connection.execute(lease("same"))  # the lost one's row would be in the way, or its lock
