@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import structlog.testing
-from sqlalchemy import event
+from sqlalchemy import Row
 
 from config.clock import FrozenClock
+from config.database import database_url
 from reconciler.errors import SourceMissing, SourceRefused
 from reconciler.references import Reference
-from reconciler.sources.pauses import Options, build, pause_attention_id
+from reconciler.sources.pause_ledger import LedgerReader
+from reconciler.sources.pauses import Options, PausesSource, build, pause_attention_id
 from reconciler.sources.protocol import Incomplete
 from reconciler.sources.services import SourceServices
 from reconciler.states import AttentionState, Evidence, Kind
@@ -100,23 +102,31 @@ async def test_redemption_without_an_issuance_proves_nothing(documented_ledger: 
     assert await proof(documented_ledger) == NOTHING_PROVEN
 
 
-async def test_redemption_that_commits_while_a_slow_reading_is_under_way_is_not_taken_for_absent(
-    sqlite_pause_ledger: Ledger,
-) -> None:
-    """The clock reaches the end of the grace while the statement runs: what it read is from before."""
+class SlowReader(LedgerReader):
+    """An hour passes between the statement and its answer."""
+
+    def __init__(self, ledger: Ledger, clock: FrozenClock) -> None:
+        url = database_url(ledger.url, relative_to=Path("/"))
+        super().__init__(url, issued_table="issued_tokens", consumed_table="token_consumptions")
+        self._clock = clock
+
+    async def look(self, jti: str) -> Row[Any]:
+        row = await super().look(jti)
+        await self._clock.advance(timedelta(hours=1))
+        return row
+
+
+async def test_what_a_slow_reading_did_not_show_is_not_taken_for_absent(sqlite_pause_ledger: Ledger) -> None:
+    """The grace ends while the statement runs; a redemption may have been committed in between."""
     await sqlite_pause_ledger.issue("a", expires_at=NOW + 1)
     clock = FrozenClock(SEEN_AT)
-    source = sqlite_pause_ledger.source(clock)
+    options = Options(ledger=sqlite_pause_ledger.url)
+    source = PausesSource("test", options, SlowReader(sqlite_pause_ledger, clock), clock)
 
-    def be_slow(*_arguments: Any) -> None:
-        clock.advance(timedelta(hours=1))
-
-    event.listen(source._reader._engine.sync_engine, "before_cursor_execute", be_slow)
     seen = await source.observe(reference())
     await source.close()
 
-    assert seen.state is AttentionState.ACTIVE
-    assert seen.observed_at == SEEN_AT
+    assert (seen.state, seen.observed_at) == (AttentionState.ACTIVE, SEEN_AT)
 
 
 async def test_expiry_needs_the_servers_clock_too(postgres_pause_ledger: Ledger) -> None:
