@@ -109,8 +109,9 @@ class PausesSource:
         return self._observation(reference, row, asked_at)
 
     def reference(self, jti: str, name: str, session_id: str = "") -> Reference:
-        """Return the reference of a token of this namespace."""
-        return Reference(pause_attention_id(self._namespace, jti), session_id, "", kind_of(name), action_id=jti)
+        """Return the reference of a token of this namespace; a session id that no index holds is left out."""
+        identity = pause_attention_id(self._namespace, jti)
+        return Reference(identity, _indexable(session_id), "", kind_of(name), action_id=jti)
 
     def _shown(self, row: Any, asked_at: datetime) -> Observation:
         return Observation(
@@ -147,9 +148,14 @@ def _unavailable(reference: Reference, reason: Evidence, at: datetime) -> Observ
 
 def _is_projectable(row: Any) -> bool:
     """Return whether a row can be a request of ours: text ids that fit, and times in epoch seconds."""
-    texts = ((row.jti, ACTION_ID_CHARS), (row.session_id, SESSION_ID_CHARS), (row.name, ACTION_ID_CHARS))
-    are_texts = all(isinstance(text, str) and len(text) <= longest and "\x00" not in text for text, longest in texts)
-    return are_texts and bool(row.jti) and is_instant(row.issued_at) and is_instant(row.expires_at)
+    are_texts = all(isinstance(text, str) and "\x00" not in text for text in (row.jti, row.name, row.session_id))
+    fits = are_texts and 0 < len(row.jti) <= ACTION_ID_CHARS
+    return fits and is_instant(row.issued_at) and is_instant(row.expires_at)
+
+
+def _indexable(session_id: str) -> str:
+    """Return the id where an index entry of PostgreSQL (about 2,700 bytes) holds it."""
+    return session_id if len(session_id.encode("utf-8", "replace")) <= SESSION_ID_CHARS else ""
 
 
 def _instant(epoch_seconds: float) -> datetime | None:

@@ -53,10 +53,9 @@ async def _notifications(arguments: argparse.Namespace) -> int:
 
 
 async def _deliveries(arguments: argparse.Namespace) -> int:
-    from reconciler.story import deliveries, story
-
     from config.errors import SettingsError
     from reconciler.listing import find_notification
+    from reconciler.story import deliveries, story
     from worker.app import open_core
 
     if arguments.why and not arguments.attention:

@@ -23,7 +23,8 @@ from worker.metrics import Metrics
 from worker.redis_server import RedisServer, check_redis
 from worker.web.admin import Admin
 from worker.web.bounded import bound_waits
-from worker.web.handoff import HandoffPoint, HandoffRoutes, Limits
+from worker.web.guard import Limits
+from worker.web.handoff import HandoffPoint, HandoffRoutes
 from worker.web.intake import Intake
 from worker.web.public import public_app
 from worker.web.rates import RateLimit
