@@ -7,11 +7,11 @@ INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check
 TEST_WORKERS ?= 2
 LOCK := --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --quiet
 
-.PHONY: help demo test check style types contracts bench soak lock docs clean
+.PHONY: help demo test check style types contracts mutants bench bench-large soak lock docs clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
 
 demo: $(VENV)/.runtime ## The whole life cycle on a real runtime; needs no server and no account
 	@$(PY) -m handbell demo
@@ -34,11 +34,19 @@ contracts: $(VENV)/.dev
 bench: $(VENV)/.dev ## The benchmarks, one after the other
 	@set -e; for file in tests/bench/[a-z]*.py; do $(PY) -m tests.bench.$$(basename $$file .py); done
 
+mutants: $(VENV)/.dev ## Wrong implementations, each of which its test must notice
+	@$(PY) -m tests.mutants.run
+
+bench-large: $(VENV)/.dev ## The sweep over 10,000 pending requests
+	@$(PY) -m tests.bench.sweep --rows 10000
+
 soak: $(VENV)/.dev ## The slow runs
 	@$(PY) -m pytest -q -m soak --timeout=0
 
 docs: $(VENV)/.dev ## Write the pages that are made from the code
-	@$(PY) -m config.reference > docs/settings.md
+	@$(PY) -m worker.reference.settings_page > docs/settings.md
+	@$(PY) -m tests.contract.cayu_guide.table
+	@$(PY) -m worker.reference.reasons_page > docs/reasons.md
 
 lock: $(VENV)/.python ## Resolve requirements.txt and requirements-dev.txt anew
 	@test -x $(VENV)/lock/bin/uv || { $(PY) -m venv $(VENV)/lock && $(VENV)/lock/bin/python -m pip install --quiet uv; }

@@ -28,6 +28,9 @@ READ_ONLY = {"write": False}
 # How long a foreign database may take to answer one statement.
 READ_WITHIN = timedelta(seconds=10)
 
+# Where the schema's revision stands. A name of our own: the database of another Alembic project is told from ours.
+VERSION_TABLE = "handbell_revision"
+
 # How long a PostgreSQL server has to answer a new connection.
 CONNECT_TIMEOUT_SECONDS = 10
 
@@ -121,13 +124,12 @@ def _with_drivers_options(url: URL) -> URL:
 
 def _prepare_sqlite(connection: DBAPIConnection | SqliteConnection, _entry: ConnectionPoolEntry | None) -> None:
     cursor = connection.cursor()
-    for pragma in (
-        f"busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}",
-        "journal_mode=WAL",
-        "synchronous=FULL",
-        "foreign_keys=ON",
-    ):
+    for pragma in (f"busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}", "synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
+    # The journal's mode is kept in the file: another program's database must stay as it is.
+    cursor.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (VERSION_TABLE,))
+    if cursor.fetchone() is not None:
+        cursor.execute("PRAGMA journal_mode=WAL")
     cursor.close()
 
 

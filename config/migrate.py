@@ -15,12 +15,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from config.database import READ_ONLY
+from config.database import READ_ONLY, VERSION_TABLE
 from config.database_errors import database_place, said_in_one_line
 from config.errors import SchemaError
-
-# A name of our own: the database of another Alembic project is told from ours.
-VERSION_TABLE = "handbell_revision"
 
 _ADVISORY_LOCK = int.from_bytes(b"handbell")  # fits a signed bigint
 
@@ -34,7 +31,10 @@ async def migrate(engine: AsyncEngine) -> tuple[str, ...]:
     async with said_in_one_line(engine.url), engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
-        return await connection.run_sync(_upgrade, database_place(engine.url))
+        applied = await connection.run_sync(_upgrade, database_place(engine.url))
+    # A new SQLite file is made WAL by the next connection, now that it is known to be ours.
+    await engine.dispose()
+    return applied
 
 
 async def require_current(engine: AsyncEngine) -> None:

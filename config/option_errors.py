@@ -37,9 +37,13 @@ def option_error_lines(
     """Say each problem of `error` in one line: `WHERE KEY: what is wrong`.
 
     `where` stands in front, for instance `[channels.ops]`; `also_known` are keys that the caller takes out of the
-    table before it is validated, so that they can be offered as a neighbour. No line repeats a value.
+    table before it is validated, so that they can be offered as a neighbour. No line repeats a value. Unknown keys
+    come first: a misspelt one is often why another is not set.
     """
-    lines = [_line(detail, model, where, also_known) for detail in error.errors(include_url=False, include_input=False)]
+    details = sorted(
+        error.errors(include_url=False, include_input=False), key=lambda detail: detail["type"] != "extra_forbidden"
+    )
+    lines = [_line(detail, model, where, also_known) for detail in details]
     return list(dict.fromkeys(lines))
 
 

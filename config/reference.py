@@ -1,9 +1,9 @@
-"""Writes the reference of the settings from the settings themselves: `python -m config.reference > docs/settings.md`.
+"""Renders models of settings as a page of Markdown: key, value, bounds, default and meaning of each.
 
-A test holds the page equal to the tree, so that neither a setting nor its default can change without it.
+The core's own tables are listed here; `worker/reference/settings_page.py` adds those of the built-in types. A test
+holds the page equal to the models, so that neither a setting nor its default can change without it.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import time, timedelta
@@ -12,13 +12,14 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, SecretStr
+from pydantic import AwareDatetime, BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from config.addresses import Address
 from config.durations import format_duration
-from config.secret_files import secret_file_keys
+from config.secret_files import SUFFIX, secret_file_keys
 from config.settings import Settings
+from config.written import Written
 
 _HEAD = """# Settings
 
@@ -26,9 +27,10 @@ One TOML file (`--config FILE`, else the one that `HANDBELL_CONFIG` names, else 
 environment: `HANDBELL_` and the path of the key, its parts joined by `__` (`HANDBELL_WEB__LISTEN`); lists and tables
 come as JSON there. An unknown key or variable is an error. Relative paths count from the file's folder, else from the
 working directory. A duration is written with its units: `30s`, `5m`, `1h30m`, `2d`. Every secret `NAME` may come as
-`NAME_file`, the path of a file that holds it; the environment overrides the file in either form.
+`NAME_file`, the path of a file that holds it (of several secrets: one a line); the environment overrides the file in
+either form. An empty default means that the key may be left out; its meaning says what is true then.
 
-This page is written by `python -m config.reference`.
+This page is written by `make docs`.
 """
 
 _PLAIN_TYPES: Mapping[Any, str] = {
@@ -41,16 +43,19 @@ _PLAIN_TYPES: Mapping[Any, str] = {
     timedelta: "duration",
     time: '"HH:MM"',
     Address: "HOST:PORT",
+    AwareDatetime: "date and time with a zone, such as 2026-03-14T09:30:00Z",
 }
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+_LENGTHS = {"min_length": "at least", "max_length": "at most"}
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One table of the file: how its heading stands in TOML, and the model that knows its keys."""
+    """One table of the file: its heading, the model that knows its keys, and what is true where it is left out."""
 
     heading: str
     model: type[BaseModel]
+    note: str = ""
 
 
 def core_sections() -> Iterator[Section]:
@@ -58,24 +63,23 @@ def core_sections() -> Iterator[Section]:
     for name, field in Settings.model_fields.items():
         model = _model(field.annotation)
         if model is not None:
-            yield from _sections(_heading(name, field.annotation), model)
+            yield from tables_of(_heading(name, field.annotation), model, field.description or "")
+
+
+def tables_of(heading: str, model: type[BaseModel], note: str = "") -> Iterator[Section]:
+    """Yield the table of `model`, then the tables inside it."""
+    yield Section(heading, model, note)
+    for key, field in _fields(model):
+        below = _model(field.annotation)
+        if below is not None:
+            yield from tables_of(f"{heading} {key}", below)
 
 
 def reference_page(sections: Sequence[Section]) -> str:
     """Return the whole page as Markdown: the top-level keys, then `sections`."""
-    plain = [
-        line for key, field in _fields(Settings) if _model(field.annotation) is None for line in (_row(key, field),)
-    ]
+    plain = [_row(key, field, ()) for key, field in _fields(Settings) if _model(field.annotation) is None]
     blocks = [_HEAD, _table(plain), *(_block(section) for section in sections)]
     return "\n".join(blocks)
-
-
-def _sections(heading: str, model: type[BaseModel]) -> Iterator[Section]:
-    yield Section(heading, model)
-    for key, field in _fields(model):
-        below = _model(field.annotation)
-        if below is not None:
-            yield from _sections(f"{heading} {key}", below)
 
 
 def _heading(name: str, annotation: Any) -> str:
@@ -86,18 +90,19 @@ def _heading(name: str, annotation: Any) -> str:
 
 def _block(section: Section) -> str:
     meaning = " ".join((section.model.__doc__ or "").split()).removeprefix(f"`{section.heading}`: ")
-    rows = [_row(key, field) for key, field in _fields(section.model)]
-    secrets = ", ".join(f"`{key}`" for key in secret_file_keys(section.model))
-    note = f"\nInstead of the secret itself: {secrets}.\n" if secrets else ""
-    return f"## `{section.heading}`\n\n{meaning[:1].upper()}{meaning[1:]}\n\n{_table(rows)}{note}"
+    files = secret_file_keys(section.model)
+    rows = [_row(key, field, files) for key, field in _fields(section.model)]
+    text = f"{meaning[:1].upper()}{meaning[1:]} {section.note}".rstrip()
+    return f"## `{section.heading}`\n\n{text}\n\n{_table(rows)}"
 
 
 def _table(rows: Sequence[str]) -> str:
     return "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows, ""])
 
 
-def _row(key: str, field: FieldInfo) -> str:
-    cells = (f"`{key}`", _value_text(field), _default_text(field), field.description or "")
+def _row(key: str, field: FieldInfo, files: Sequence[str]) -> str:
+    name = f"`{key}` or `{key}{SUFFIX}`" if key + SUFFIX in files else f"`{key}`"
+    cells = (name, _value_text(field), _default_text(field), field.description or "")
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
@@ -113,13 +118,28 @@ def _value_text(field: FieldInfo) -> str:
         for name, words in _BOUNDS.items()
         if getattr(part, name, None) is not None
     ]
-    return ", ".join([_type_text(field.annotation), *bounds])
+    lengths = [
+        _length_text(words, getattr(part, name), field.annotation)
+        for part in field.metadata
+        for name, words in _LENGTHS.items()
+        if getattr(part, name, None) is not None
+    ]
+    written = [part.form for part in field.metadata if isinstance(part, Written)]
+    return ", ".join([*(written or [_type_text(field.annotation)]), *bounds, *lengths])
+
+
+def _length_text(words: str, length: int, annotation: Any) -> str:
+    if (words, length) == ("at least", 1):
+        return "not empty"
+    unit = "entries" if get_origin(annotation) in (tuple, list) else "characters"
+    return f"{words} {length} {unit}"
 
 
 def _type_text(annotation: Any) -> str:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _type_text(arguments[0])
+        written = [part.form for part in arguments[1:] if isinstance(part, Written)]
+        return written[0] if written else _type_text(arguments[0])
     if origin in (Union, UnionType):
         return " or ".join(_type_text(part) for part in arguments if part is not type(None))
     if origin is Literal:
@@ -130,14 +150,14 @@ def _type_text(annotation: Any) -> str:
         return f"list of {_type_text(arguments[0])}"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return ", ".join(f"`{choice.value}`" for choice in annotation)
-    return _PLAIN_TYPES.get(annotation, "table")
+    return "table" if _model(annotation) is not None else _PLAIN_TYPES[annotation]
 
 
 def _default_text(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     default = field.get_default(call_default_factory=True)
-    if default is None or isinstance(default, BaseModel | Mapping) or default == ():
+    if default is None or isinstance(default, BaseModel | Mapping) or default in ((), []):
         return ""
     return _literal(default)
 
@@ -159,7 +179,3 @@ def _model(annotation: Any) -> type[BaseModel] | None:
 def _is_mapping(annotation: Any) -> bool:
     origin = get_origin(annotation)
     return isinstance(origin, type) and issubclass(origin, Mapping)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(reference_page(list(core_sections())))

@@ -53,7 +53,9 @@ class MatchSettings(SettingsTable):
     """Which requests a route is for: every key that is given must fit; each takes one shell glob or a list of them."""
 
     namespace: Globs = Field((), description="Namespaces, as shell globs (case-sensitive).")
-    kind: KindGlobs = Field((), description=f"Kinds of request, as shell globs over {', '.join(KINDS)}.")
+    kind: KindGlobs = Field(
+        (), description=f"Kinds of request, as shell globs over {', '.join(f'`{kind}`' for kind in KINDS)}."
+    )
     agent: Globs = Field((), description='Names of agents, as shell globs, for instance "billing-*".')
     requester: Globs = Field((), description="Who set the agent to work, as shell globs.")
     labels: Mapping[str, Globs] = Field(

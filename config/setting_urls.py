@@ -5,6 +5,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
+from config.written import Written
+
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 _SESSION_FIELDS = ("{session}", "{namespace}")
 
@@ -49,6 +51,6 @@ def _session_link(pattern: str) -> str:
     return pattern
 
 
-RedisUrl = Annotated[SecretStr, AfterValidator(_redis_url)]
-PublicUrl = Annotated[str, AfterValidator(_public_url)]
-SessionLink = Annotated[str, AfterValidator(_session_link)]
+RedisUrl = Annotated[SecretStr, AfterValidator(_redis_url), Written("secret URL")]
+PublicUrl = Annotated[str, AfterValidator(_public_url), Written("http(s) URL")]
+SessionLink = Annotated[str, AfterValidator(_session_link), Written("http(s) URL with fields")]

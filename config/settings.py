@@ -49,7 +49,8 @@ class WebSettings(SettingsTable):
 
     listen: ListenAddress = Field(Address("127.0.0.1", 8321), description="HOST:PORT of the public port.")
     public_url: PublicUrl | None = Field(
-        None, description="The URL under which agents and people reach `listen`; left out: no links to Handbell itself."
+        None,
+        description="The URL under which agents reach `listen`; `handbell run` prints it. Left out: that of `listen`.",
     )
     admin_listen: ListenAddress = Field(
         Address("127.0.0.1", 8322),
@@ -65,12 +66,12 @@ class WebSettings(SettingsTable):
 
 
 class SourceSettings(TypedTable):
-    """`[[sources]]`: one runtime database, and how it is asked. Keys besides these belong to its type."""
+    """`[[sources]]`: one runtime database, and how it is asked. These keys every type has."""
 
     namespace: Namespace = Field(
         description="The deployment's name of it, part of every key: letters, digits, `.`, `_`, `-`. One source each."
     )
-    type: TypeName = Field(description="`cayu`, `cayu-http`, `handoff`, `pauses`, or a plug-in's name.")
+    type: TypeName = Field(description="A built-in type (their keys stand below), or a plug-in's name.")
     sweep_every: Duration = Field(
         timedelta(minutes=5),
         ge=timedelta(seconds=1),
@@ -88,9 +89,9 @@ class SourceSettings(TypedTable):
 class ChannelSettings(TypedTable):
     """`[channels.NAME]`: one destination. Keys besides these belong to its type."""
 
-    type: TypeName = Field(description="`slack`, `slack-webhook`, `email`, `webhook`, `console`, or a plug-in's name.")
+    type: TypeName = Field(description="A built-in type (their keys stand below), or a plug-in's name.")
     fallback: tuple[DestinationName, ...] = Field(
-        (), description="Destinations that are told instead while this one is broken."
+        (), description="Destinations that are told instead where this one is broken."
     )
 
 

@@ -25,7 +25,8 @@ log = structlog.get_logger()
 # What a request is known by now: an observation, or the reason why nobody can say.
 Answer = Observation | DecisionReason
 
-_AT_ONCE = 8
+# A question to a store in this process is mostly its CPU: more at once only get in each other's way.
+_AT_ONCE = 4
 _BOUND = timedelta(seconds=20)
 
 

@@ -60,6 +60,12 @@ class Leases:
             )
         return result.rowcount == 1
 
+    async def end(self, prefix: str) -> int:
+        """End every lease whose name begins so, whoever holds it; return how many there were."""
+        async with self._engine.begin() as connection:
+            result = await connection.execute(delete(LEASES).where(LEASES.c.name.startswith(prefix, autoescape=True)))
+        return result.rowcount
+
     async def _take(self, lease: Lease) -> bool:
         now = self._clock.now()
         values = {"name": lease.name, "lease_id": lease.lease_id, "leased_until": now + lease.duration}

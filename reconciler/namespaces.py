@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import case, insert, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
 from config.database import READ_ONLY
+from config.metadata import Instant
 from config.statements import insert_ignoring
 from reconciler.errors import UnknownNamespace, WrongStore
 from reconciler.sources.protocol import Incomplete, Source
@@ -113,6 +114,16 @@ class Namespaces:
         """Write columns of the namespace's row, in a transaction of their own."""
         async with self._engine.begin() as connection:
             await connection.execute(update(NAMESPACES).where(NAMESPACES.c.namespace == namespace).values(dict(values)))
+
+    async def finish(self, before: Remembered, values: Mapping[str, Any]) -> None:
+        """Write what a pass leaves; one that was asked for since the pass began (`before`) stays due at once."""
+        columns = NAMESPACES.c
+        kept = {
+            name: case((columns[name] == getattr(before, name), literal(values[name], Instant())), else_=columns[name])
+            for name in ("sweep_due_at", "head_due_at")
+            if name in values
+        }
+        await self.save(before.namespace, {**values, **kept})
 
     async def want_head(self, namespaces: Sequence[str]) -> None:
         """Make a head pass of each due now: a hint named a session that the source does not know."""

@@ -22,11 +22,11 @@ ROUTE = "operator"
 
 
 class NoticeKind(StrEnum):
-    """What a notice is about; its subject is the destination's name for the first two."""
+    """What a notice is about."""
 
-    DESTINATION_BROKEN = "destination_broken"
-    DESTINATION_PAUSED = "destination_paused"
-    UNAVAILABLE_TOO_LONG = "unavailable_too_long"
+    DESTINATION_BROKEN = "destination_broken"  # it refuses messages; the subject is its name
+    DESTINATION_PAUSED = "destination_paused"  # `dead_letter_limit` of its messages became dead within an hour
+    UNAVAILABLE_TOO_LONG = "unavailable_too_long"  # nothing was proven of a request for `notice_after`
 
 
 _ABOUT_A_DESTINATION = frozenset({NoticeKind.DESTINATION_BROKEN, NoticeKind.DESTINATION_PAUSED})

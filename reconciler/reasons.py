@@ -6,10 +6,10 @@ from enum import StrEnum
 class Verdict(StrEnum):
     """What was decided about one message."""
 
-    PLANNED = "planned"
-    POSTPONED = "postponed"
-    CANCELLED = "cancelled"
-    SUPPRESSED = "suppressed"
+    PLANNED = "planned"  # the message goes at the time that stands beside it
+    POSTPONED = "postponed"  # not now; it is looked at again at the time that stands beside it
+    CANCELLED = "cancelled"  # it was planned and will not go
+    SUPPRESSED = "suppressed"  # it was never planned
 
 
 class DecisionReason(StrEnum):
@@ -36,31 +36,31 @@ class DecisionReason(StrEnum):
 class DeliveryStatus(StrEnum):
     """Where a delivery stands; reconciler/tables.py says who puts it there and who takes it out."""
 
-    PENDING = "pending"
-    LEASED = "leased"
-    SENT = "sent"
-    UNKNOWN = "unknown"
-    DEAD = "dead"
-    CANCELLED = "cancelled"
+    PENDING = "pending"  # planned, or to be tried again at `next_attempt_at`
+    LEASED = "leased"  # a process is sending it; after a crash another one takes it over when the lease is past
+    SENT = "sent"  # the provider has it
+    UNKNOWN = "unknown"  # the provider may have it, and is asked about it
+    DEAD = "dead"  # not tried again without a person (`handbell redrive`)
+    CANCELLED = "cancelled"  # no longer to be said; the reason says why
 
 
 class AttemptOutcome(StrEnum):
     """How one try ended, or what the provider said when it was asked about one."""
 
-    SENT = "sent"
-    TEMPORARY = "temporary"
-    PERMANENT = "permanent"
-    UNKNOWN = "unknown"
+    SENT = "sent"  # the provider took it
+    TEMPORARY = "temporary"  # nothing was accepted; it is tried again within the bounds
+    PERMANENT = "permanent"  # refused; trying again changes nothing until a person acts
+    UNKNOWN = "unknown"  # it was handed over, and the answer was lost
     FOUND = "found"  # asked: the earlier try had arrived
-    ABSENT = "absent"  # asked: it is not there
+    ABSENT = "absent"  # asked: it is not there, and may be sent again
     UNANSWERED = "unanswered"  # the provider could not be asked
 
 
 class Door(StrEnum):
     """By which way an observation came in; stored with every change of state."""
 
-    HINT = "hint"
-    SWEEP = "sweep"
-    VERIFY = "verify"
-    PUSH = "push"
-    DELIVERY = "delivery"
+    HINT = "hint"  # a hint named the session, and its source was asked
+    SWEEP = "sweep"  # a page of a sweep showed it
+    VERIFY = "verify"  # a sweep asked about what its pages did not show
+    PUSH = "push"  # the agent pushed it over HTTP
+    DELIVERY = "delivery"  # the source was asked just before a message

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.errors import SourceError, UnknownNamespace, WrongStore
+from reconciler.errors import SourceError, SourceRefused, UnknownNamespace, WrongStore
 from reconciler.namespaces import Namespaces
 from reconciler.sources.protocol import Source
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A configured source, how often it is swept, and the enrollment boundary that its first start sets."""
+    """A configured source, how often it is swept, and the enrollment boundary that the source was made with."""
 
     namespace: str
     type: str
@@ -57,14 +57,27 @@ class SourceBook:
     async def recheck(self, namespace: str) -> Source:
         """Ask the store who it is and return the source; raises WrongStore or another SourceError.
 
-        WrongStore refuses the namespace from now on; the store that it knows coming back lifts that.
+        WrongStore refuses the namespace from now on; the store that it knows coming back lifts that. So does another
+        enrollment boundary than the source was made with: two processes that start for the first time at once
+
+            A reads no boundary | B reads no boundary | A writes its own | B would enroll by another
+
+        must not differ, and the later one takes the standing boundary when it is started again.
         """
         entry = self.entry(namespace)
         try:
-            await self._namespaces.remember(namespace, entry.type, entry.source, enrolled_after=entry.enrolled_after)
+            remembered = await self._namespaces.remember(
+                namespace, entry.type, entry.source, enrolled_after=entry.enrolled_after
+            )
         except WrongStore as error:
             self._refused[namespace] = error
             raise
+        if remembered.enrolled_after != entry.enrolled_after:
+            refusal = self._refused[namespace] = SourceRefused(
+                "boundary_moved",
+                f"namespace {namespace!r}: another process has just set its enrollment boundary: start this one again",
+            )
+            raise refusal
         self._refused.pop(namespace, None)
         return entry.source
 

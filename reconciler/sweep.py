@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -21,11 +22,11 @@ from reconciler.leases import Lease, Leases
 from reconciler.namespaces import Namespaces, Remembered, join_problems
 from reconciler.notifications import Notifications
 from reconciler.reasons import Door
-from reconciler.sightings import record_sightings
+from reconciler.sightings import forget_unseen, record_sightings
 from reconciler.source_book import SourceBook
-from reconciler.sources.protocol import Incomplete, Observes, Page, Scans, Source
+from reconciler.sources.protocol import Incomplete, Observes, Page, Scans, Source, problem_of
 from reconciler.tables import SWEEPS
-from reconciler.verify import Verifier
+from reconciler.verify import OutOfReach, Verifier
 
 FULL_PAGE_LIMIT = 200
 HEAD_PAGE_LIMIT = 25
@@ -69,7 +70,10 @@ class Pass:
 
 
 class Sweeper:
-    """Runs passes, one at a time for each namespace (a lease); correctness does not rest on that."""
+    """Runs passes, one at a time for each namespace (a lease); correctness does not rest on that.
+
+    `takes_lease=False` runs beside any other, and is never refused.
+    """
 
     def __init__(
         self,
@@ -80,6 +84,7 @@ class Sweeper:
         notifications: Notifications,
         *,
         page_budget: int = 32,
+        takes_lease: bool = True,
         on_pass: Callable[[Pass], None] = lambda _pass: None,
         on_step: StepHook = ignore_step,
     ) -> None:
@@ -91,16 +96,19 @@ class Sweeper:
         self._leases = Leases(engine, clock)
         self._verifier = Verifier(engine, clock, notifications, namespaces)
         self._page_budget = page_budget
+        self._takes_lease = takes_lease
         self._on_pass = on_pass
         self._on_step = on_step
 
     async def sweep(self, namespace: str, mode: Mode) -> Pass | None:
         """Run one bounded pass; None where another process is at it. Raises UnknownNamespace."""
         self._book.entry(namespace)
+        if not self._takes_lease:
+            return await self._run(namespace, mode, None)
         async with self._leases.hold(f"sweep:{namespace}", _LEASE) as lease:
             return await self._run(namespace, mode, lease) if lease else None
 
-    async def _run(self, namespace: str, mode: Mode, lease: Lease) -> Pass:
+    async def _run(self, namespace: str, mode: Mode, lease: Lease | None) -> Pass:
         source = self._book.entry(namespace).source
         problem = await self._recheck(namespace)
         remembered = await self._namespaces.get(namespace)
@@ -110,14 +118,14 @@ class Sweeper:
         elif isinstance(source, Scans):
             await self._scan(current, source, remembered, lease)
         if mode is Mode.FULL and problem is not Incomplete.WRONG_STORE:
-            await self._verify(current, source)
-        return await self._finish(current)
+            await self._verify(current, source, is_out_of_reach=problem is not None)
+        return await self._finish(current, remembered)
 
     async def _recheck(self, namespace: str) -> Incomplete | None:
         try:
             await self._book.recheck(namespace)
         except SourceError as error:
-            return _problem(error)
+            return problem_of(error)
         return None
 
     def _begin(self, remembered: Remembered, mode: Mode) -> Pass:
@@ -127,7 +135,7 @@ class Sweeper:
         problems = set(remembered.scan_problems)
         return Pass(remembered.namespace, mode, started_at, cursor=remembered.scan_cursor, problems=problems)
 
-    async def _scan(self, current: Pass, source: Scans, remembered: Remembered, lease: Lease) -> None:
+    async def _scan(self, current: Pass, source: Scans, remembered: Remembered, lease: Lease | None) -> None:
         known = EnrolledReader(self._engine, current.namespace)
         limit = FULL_PAGE_LIMIT if current.mode is Mode.FULL else HEAD_PAGE_LIMIT
         until = remembered.covered_since - HEAD_MARGIN if remembered.covered_since else None
@@ -139,7 +147,7 @@ class Sweeper:
             try:
                 page = await source.page(current.cursor, limit=limit, known=known)
             except SourceError as error:
-                current.problems.add(_problem(error))
+                current.problems.add(problem_of(error))
                 if error.reason == Incomplete.CURSOR_REFUSED:
                     current.cursor = None
                 return
@@ -153,7 +161,8 @@ class Sweeper:
                 current.cursor = None
                 return
             cursors.add(page.next_cursor)
-            await lease.renew()
+            if lease is not None:
+                await lease.renew()
             self._on_step(Step.SWEEP_PAGE)
 
     async def _take(self, current: Pass, page: Page) -> None:
@@ -171,16 +180,17 @@ class Sweeper:
         current.problems |= page.problems
         current.shown.update(item.reference.attention_id for item in page.active)
 
-    async def _verify(self, current: Pass, source: Source) -> None:
+    async def _verify(self, current: Pass, source: Source, *, is_out_of_reach: bool) -> None:
         if isinstance(source, Observes):
-            verified = await self._verifier.pass_over(current.namespace, source, shown=current.shown)
+            asked = OutOfReach(source, self._clock) if is_out_of_reach else source
+            verified = await self._verifier.pass_over(current.namespace, asked, shown=current.shown)
             current.verified = verified.asked
             current.rows_changed += verified.changed
 
-    async def _finish(self, current: Pass) -> Pass:
+    async def _finish(self, current: Pass, remembered: Remembered) -> Pass:
         now = self._clock.now()
         entry = self._book.entry(current.namespace)
-        values: dict[str, object] = {"head_due_at": now + entry.head_every}
+        values: dict[str, Any] = {"head_due_at": now + entry.head_every}
         if current.mode is Mode.FULL:
             is_unfinished = current.cursor is not None and not current.has_ended
             values |= {
@@ -191,9 +201,10 @@ class Sweeper:
             }
         if current.is_complete:
             values["complete_since"] = current.started_at
+            await forget_unseen(self._engine, current.namespace, since=current.started_at)
         if current.has_ended:
             values["covered_since"] = current.started_at
-        await self._namespaces.save(current.namespace, values)
+        await self._namespaces.finish(remembered, values)
         await self._record(current, now)
         self._on_step(Step.SWEEP_FINISHED)
         self._on_pass(current)
@@ -220,10 +231,6 @@ class Sweeper:
 def _kept(current: Pass) -> frozenset[Incomplete]:
     """Return the problems that a resumed pass inherits: those of pages that it will not read again."""
     return frozenset(current.problems & {Incomplete.PENDING_ACTION_ISSUES, Incomplete.UNPROJECTABLE_ACTION})
-
-
-def _problem(error: SourceError) -> Incomplete:
-    return Incomplete(error.reason) if error.reason in set(Incomplete) else Incomplete.STORE_ERROR
 
 
 def _is_older(updated_at: datetime | None, until: datetime | None) -> bool:

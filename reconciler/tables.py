@@ -251,14 +251,15 @@ WITHHELD = Table(
     Column("seen_at", Instant(), nullable=False),
 )
 
-# A parent that waits on a child: navigation for an operator, no notification of its own.
+# A parent that waits on a child which is not enrolled: navigation for an operator, no notification of its own. The
+# page or view that shows it puts it here; a complete pass, or a whole view of its session, without it takes it out.
 DELEGATIONS = Table(
     "delegations",
     METADATA,
     Column("namespace", String(NAMESPACE_CHARS), primary_key=True),
     Column("session_id", String(ID_CHARS), primary_key=True),
     Column("child_session_id", String(ID_CHARS), primary_key=True),
-    Column("seen_at", Instant(), nullable=False),
+    Column("seen_at", Instant(), nullable=False),  # last
 )
 
 # The right to do a bounded piece of work alone, until a time.

@@ -1,7 +1,8 @@
 """Asks a source about enrolled references that a pass did not show, bounded, resuming where it stopped, wrapping.
 
 This is apart from the scan and runs also when the scan failed: absence from a scan proves nothing, only the exact
-question about a reference does. A reference that stays unavailable is asked about less and less often.
+question about a reference does. A reference that stays unavailable while its store answers is asked about less and
+less often.
 """
 
 import asyncio
@@ -17,9 +18,9 @@ from reconciler.enrolled import Enrolled, EnrolledReader
 from reconciler.namespaces import Namespaces
 from reconciler.notifications import Notifications
 from reconciler.reasons import Door
-from reconciler.references import Observation
+from reconciler.references import Observation, Reference
 from reconciler.sources.protocol import Observes
-from reconciler.states import AttentionState
+from reconciler.states import AttentionState, Evidence
 from reconciler.tables import NOTIFICATIONS
 
 # The growing interval between two questions about a reference that is unavailable, and its ceiling.
@@ -36,6 +37,24 @@ class Verified:
 
     asked: int
     changed: int
+
+
+class OutOfReach:
+    """A source whose store did not answer just now: once it does not answer here either, nobody else waits for it."""
+
+    def __init__(self, source: Observes, clock: Clock) -> None:
+        self._source = source
+        self._clock = clock
+        self._is_confirmed = False
+
+    async def observe(self, reference: Reference) -> Observation:
+        """Return what the source says, or that its store is unavailable."""
+        if self._is_confirmed:
+            state, reason = AttentionState.UNAVAILABLE, Evidence.STORE_UNAVAILABLE
+            return Observation(reference, state, reason, self._clock.now())
+        seen = await self._source.observe(reference)
+        self._is_confirmed = seen.reason is Evidence.STORE_UNAVAILABLE
+        return seen
 
 
 class Verifier:
@@ -94,7 +113,7 @@ class Verifier:
         observations = await asyncio.gather(*(observe(item) for item in items))
         applied = await self._notifications.apply(namespace, observations, door=door)
         pairs = zip(items, observations, strict=True)
-        await self._ask_later([item for item, seen in pairs if seen.state is AttentionState.UNAVAILABLE])
+        await self._ask_later([item for item, seen in pairs if _is_by_itself(seen)])
         return applied.changed
 
     async def _ask_later(self, items: Sequence[Enrolled]) -> None:
@@ -107,3 +126,8 @@ class Verifier:
                     .where(NOTIFICATIONS.c.id == item.id, NOTIFICATIONS.c.state == AttentionState.UNAVAILABLE.value)
                     .values(verify_failures=item.verify_failures + 1, verify_due_at=now + pause)
                 )
+
+
+def _is_by_itself(seen: Observation) -> bool:
+    """Say whether a reference is unavailable though its store answers: one after an outage is asked about at once."""
+    return seen.state is AttentionState.UNAVAILABLE and seen.reason is not Evidence.STORE_UNAVAILABLE

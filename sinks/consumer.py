@@ -39,6 +39,8 @@ class Cadence:
     claim_every: timedelta = timedelta(seconds=10)
     claim_idle: timedelta = timedelta(seconds=60)
     trim_every: timedelta = timedelta(seconds=10)
+    forget_every: timedelta = timedelta(hours=1)
+    forget_idle: timedelta = timedelta(days=1)  # a name that holds nothing and was silent for so long is deleted
     first_retry: timedelta = timedelta(milliseconds=100)
     last_retry: timedelta = timedelta(seconds=5)
 
@@ -163,6 +165,14 @@ class Consumer:
             await self._take(stop, [*claimed.entries, *gone], is_repeated=True)
         if self._is_due("trim", self._cadence.trim_every):
             await self._stream.trim()
+        if self._is_due("forget", self._cadence.forget_every):
+            await self._forget_idle()
+
+    async def _forget_idle(self) -> None:
+        """Delete names that are no longer used: a container that starts anew may have another each time."""
+        forgotten = await self._stream.forget_idle(idle=self._cadence.forget_idle)
+        if forgotten:
+            log.info("consumers.forgotten", count=forgotten)
 
     def _is_due(self, what: str, every: timedelta) -> bool:
         now = asyncio.get_running_loop().time()

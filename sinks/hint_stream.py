@@ -19,6 +19,20 @@ from sinks.emit.names import CONSUMER_KEY, GROUP, STREAM, reply_key
 
 READ_COUNT = 500
 REPLY_TTL = timedelta(seconds=10)
+# Deletes the group's idle consumers that hold nothing. One script, since Redis forgets what a deleted consumer holds:
+#     we see nothing pending | it comes back and reads | we delete it, and what it read is delivered to nobody again
+_FORGET_IDLE = """
+local forgotten = 0
+for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+    local of = {}
+    for i = 1, #consumer, 2 do of[consumer[i]] = consumer[i + 1] end
+    if of.name ~= ARGV[2] and of.pending == 0 and of.idle > tonumber(ARGV[3]) then
+        redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], of.name)
+        forgotten = forgotten + 1
+    end
+end
+return forgotten
+"""
 _ANSWER_TIMEOUT = timedelta(seconds=5)  # on top of what a command may block: a silent peer is a broken connection
 
 NEW = b">"
@@ -126,6 +140,22 @@ class HintStream:
                 return 0
             oldest = min(needed, key=_order)
             return int(await self._redis.xtrim(STREAM, minid=oldest, approximate=False))
+
+    async def forget_idle(self, *, idle: timedelta) -> int:
+        """Delete the names that hold nothing and were silent for longer than `idle`; return how many. Never its own.
+
+        A name that comes back is made anew by its first read. A server that runs no script for us keeps its names,
+        which harms nobody. Raises `GroupLost`.
+        """
+        idle_ms = int(idle.total_seconds() * 1000)
+        async with _bounded():
+            try:
+                return int(await self._redis.eval(_FORGET_IDLE, 1, STREAM, GROUP, self._name, idle_ms))
+            except ResponseError as error:
+                translated = _translated(error)
+                if isinstance(translated, GroupLost):
+                    raise translated from None
+                return 0
 
     async def _oldest_needed(self, group: Mapping[str, Any]) -> bytes:
         if group["pending"]:

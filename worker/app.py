@@ -117,6 +117,23 @@ async def open_core(
         )
 
 
+async def check_tables(configuration: Configuration) -> None:
+    """Build every destination and source and let go of them; nothing is opened, made or asked.
+
+    Raises SettingsError (one line): what is wrong with the configuration is said before anything is started.
+    """
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        channel_services = Services(clock=clock, folder=configuration.folder)
+        stack.push_async_callback(channel_services.close)
+        for destination in build_destinations(_channel_tables(configuration.settings), channel_services):
+            stack.push_async_callback(destination.channel.close)
+        http = await stack.enter_async_context(aiohttp.ClientSession())
+        services = SourceServices(clock=clock, folder=configuration.folder, http=http)
+        for entry in _entries(configuration.settings, services, {}).values():
+            stack.push_async_callback(entry.source.close)
+
+
 def delivery_engine(core: Core, bell: Bell | None = None, *, on_attempt: OnAttempt = ignore_attempt) -> DeliveryEngine:
     """Return the delivery of this process, with the bounds that the settings give; `on_attempt` counts."""
     limits, links = core.settings.delivery, core.settings.links
@@ -130,16 +147,22 @@ def delivery_engine(core: Core, bell: Bell | None = None, *, on_attempt: OnAttem
         links=Links(pattern=links.session, are_raw_ids_allowed=links.raw_session_id),
         limits=Limits(
             lease=limits.lease,
-            backoff=BackOff(
-                base=limits.backoff_base,
-                cap=limits.backoff_cap,
-                max_attempts=limits.attempt_limit,
-                max_age=limits.age_limit,
-            ),
+            backoff=delivery_backoff(core.settings),
             dead_letter_limit=limits.dead_letter_limit,
         ),
         on_step=core.on_step,
         on_attempt=on_attempt,
+    )
+
+
+def delivery_backoff(settings: Settings) -> BackOff:
+    """Return the schedule of retries that the settings ask for."""
+    limits = settings.delivery
+    return BackOff(
+        base=limits.backoff_base,
+        cap=limits.backoff_cap,
+        max_attempts=limits.attempt_limit,
+        max_age=limits.age_limit,
     )
 
 
@@ -197,7 +220,8 @@ def _entry(
         source=build_source(module, source.namespace, options, services, where=where),
         sweep_every=source.sweep_every,
         head_every=source.head_every,
-        enrolled_after=getattr(options, "enroll_after", None),
+        # A type that has no boundary leaves the standing one of its namespace alone.
+        enrolled_after=getattr(options, "enroll_after", boundaries.get(source.namespace)),
     )
 
 

@@ -22,7 +22,7 @@ log = structlog.get_logger()
 # More rings than this are one: whoever comes finds all the work.
 LONGEST_LIST = 8
 
-# How long one blocking read lasts; below every usual socket timeout.
+# How long one blocking read lasts; below the socket timeout of `worker.redis_server`.
 _BLOCK_SECONDS = 5
 _AFTER_A_FAILURE = timedelta(seconds=1)
 

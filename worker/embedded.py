@@ -37,6 +37,12 @@ _RESTART_DELAY = timedelta(seconds=1)
 _PORT_TRIES = 5
 
 
+def embedded_socket(state_dir: Path) -> Path | None:
+    """Return the Unix socket of a state directory's server, there or not; None where its path is too long for one."""
+    path = state_dir.expanduser().absolute() / "valkey.sock"
+    return path if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES else None
+
+
 class EmbeddedValkey:
     """A Valkey server that lives while this context is entered, holding `state_dir`.
 
@@ -62,8 +68,7 @@ class EmbeddedValkey:
     @property
     def socket_path(self) -> Path | None:
         """Return the Unix socket, or None where the path is too long for one and loopback TCP is used."""
-        path = self._dir / "valkey.sock"
-        return path if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES else None
+        return embedded_socket(self._dir)
 
     @property
     def pid(self) -> int:

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 import structlog
 from redis.asyncio import Redis
+from sqlalchemy.exc import SQLAlchemyError
 
 from config.addresses import Address, parse_address
 from config.clock import Clock, SystemClock
@@ -27,15 +28,16 @@ from reconciler.refresh import Refresher
 from reconciler.sweep import Pass, Sweeper
 from sinks.consumer import Consumer
 from sinks.incidents import Incidents
-from worker.app import Core, delivery_engine, open_core, overdue_notices, retention
+from worker.app import Core, check_tables, delivery_engine, open_core, overdue_notices, retention
 from worker.bells import Bell, Stage
 from worker.consumer_name import consumer_name
 from worker.housekeeping import RETENTION_EVERY
 from worker.jobs import Chore, Chores
 from worker.metrics import Metrics
-from worker.redis_server import RedisServer, open_redis
+from worker.redis_server import RedisServer, open_redis, redis_client
 from worker.refreshing import refresh_forever
 from worker.scheduling import schedule_forever
+from worker.takeover import end_leases
 from worker.web.role import PublicListener, open_admin, open_public
 from worker.web.server import WebServer
 
@@ -43,6 +45,8 @@ log = structlog.get_logger()
 
 OVERDUE_EVERY = timedelta(minutes=1)
 ORPHANS_EVERY = timedelta(minutes=10)
+
+_AFTER_A_FAILURE = timedelta(seconds=2)
 
 Task = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
@@ -69,12 +73,17 @@ class Running:
     public: PublicListener | None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop`; an error in one task ends the others and is raised."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(task(stop)) for task in self.tasks]
-            await stop.wait()
-            for task in tasks:
-                task.cancel()
+        """Run until `stop`; an error in one task ends the others, is logged and raised as it is."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(task(stop)) for task in self.tasks]
+                await stop.wait()
+                for task in tasks:
+                    task.cancel()
+        except ExceptionGroup as errors:
+            for error in errors.exceptions:
+                log.exception("handbell.failed", error=type(error).__name__, exc_info=error)
+            raise errors.exceptions[0] from None
 
 
 async def run_roles(
@@ -85,14 +94,30 @@ async def run_roles(
     **options: Any,
 ) -> None:
     """Run the roles until SIGTERM or SIGINT, then stop in order; raises ConfigError (one line) at the start."""
-    stop = asyncio.Event()
+    stop, has_started = asyncio.Event(), asyncio.Event()
+
+    async def run() -> None:
+        async with started(configuration, roles, **options) as running:
+            has_started.set()
+            on_started(running)
+            log.info("handbell.started", roles=sorted(roles), sources=list(running.core.book.namespaces))
+            await running.run(stop)
+
+    work = asyncio.create_task(run())
+
+    def end() -> None:
+        stop.set()
+        if not has_started.is_set():  # nothing looks at `stop` yet, and a source may take half a minute to answer
+            work.cancel()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with started(configuration, roles, **options) as running:
-        on_started(running)
-        log.info("handbell.started", roles=sorted(roles), sources=list(running.core.book.namespaces))
-        await running.run(stop)
+        loop.add_signal_handler(number, end)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not stop.is_set():
+            raise
     log.info("handbell.stopped")
 
 
@@ -114,9 +139,10 @@ async def started(
     clock = clock or SystemClock()
     if roles != ALL_ROLES:
         _require_servers(configuration, roles)
+    await check_tables(configuration)
     async with AsyncExitStack() as stack:
         server = redis if redis is not None else await stack.enter_async_context(open_redis(configuration))
-        client = Redis.from_url(server.url)
+        client = redis_client(server.url)
         stack.push_async_callback(client.aclose)
         refresh_bell = Bell(Stage.REFRESH, clock, client)
         delivery_bell = Bell(Stage.DELIVERY, clock, client)
@@ -132,6 +158,8 @@ async def started(
                 migrates=roles == ALL_ROLES,
             )
         )
+        if roles == ALL_ROLES and configuration.settings.database.url is None:
+            await end_leases(core.engine, clock)
         metrics = Metrics()
         tasks: list[Task] = []
         if Role.SINK in roles:
@@ -168,7 +196,12 @@ def _sink_tasks(core: Core, redis: Redis, name: str, bell: Bell) -> list[Task]:
         while True:
             await gap.wait()
             gap.clear()
-            await core.namespaces.want_full()
+            try:
+                await core.namespaces.want_full()
+            except (SQLAlchemyError, OSError) as error:
+                log.warning("stream.gap_unanswered", error=type(error).__name__)
+                gap.set()
+                await core.clock.sleep(_AFTER_A_FAILURE)
 
     return [consumer.run, answer_gaps]
 

@@ -18,6 +18,9 @@ from worker.jobs import SWEEP_QUEUE, Chores, from_json, sweep_worker, tick_worke
 
 log = structlog.get_logger()
 
+# arq reads nothing blockingly, so no answer takes long; closing a worker asks Redis too, and must end.
+_ANSWER_SECONDS = 5.0
+
 _FIRST_PAUSE = timedelta(milliseconds=500)
 _LONGEST_PAUSE = timedelta(seconds=15)
 
@@ -33,7 +36,9 @@ async def _supervise(redis_url: str, chores: Chores, make: Callable[[ArqRedis, C
     pause = _FIRST_PAUSE
     while True:
         redis = ArqRedis(
-            pool_or_conn=ConnectionPool.from_url(redis_url),
+            pool_or_conn=ConnectionPool.from_url(
+                redis_url, socket_connect_timeout=_ANSWER_SECONDS, socket_timeout=_ANSWER_SECONDS
+            ),
             job_serializer=to_json,
             job_deserializer=from_json,
             default_queue_name=SWEEP_QUEUE,

@@ -69,7 +69,7 @@ def make_private(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_MODE)
         status = path.stat()
-        if status.st_mode & stat.S_ISVTX:
+        if status.st_mode & (stat.S_ISVTX | stat.S_IWOTH):
             # A shared directory such as /tmp itself: making it private would lock everybody else out.
             raise SettingsError(f"state_dir {path} is a directory shared by all users: name one inside it")
         if stat.S_IMODE(status.st_mode) != _PRIVATE_MODE:

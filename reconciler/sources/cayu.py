@@ -19,8 +19,11 @@ from reconciler.sources.cayu_admission import Admission, Admitted
 from reconciler.sources.cayu_options import Options, Scope
 from reconciler.sources.cayu_postgres import check_privileges
 from reconciler.sources.cayu_projection import Projection, cayu_reference, observed, project
+from reconciler.sources.cayu_queries import PAGE_LIMIT, has_session, page_problems, problems_of, query_actions
 from reconciler.sources.cayu_store import OpenStore, file_mark, open_store, store_errors
 from reconciler.sources.cayu_target import StoreFault, Target, locate
+from reconciler.sources.fanout import PAGE_LIMIT as FANOUT_LIMIT
+from reconciler.sources.fanout import Fanout, fanout_of
 from reconciler.sources.protocol import Delegation, Incomplete, Known, Page, SessionView
 from reconciler.sources.services import SourceServices
 from reconciler.states import AttentionState, Evidence
@@ -31,9 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["TYPE", "CayuSource", "Options", "Scope", "build"]
 
 TYPE = "cayu"
-
-# Cayu's own limit (PendingActionQuery.limit, 0.15.0); smaller pages cost more for each row.
-PAGE_LIMIT = 200
 
 # Beyond these a store counts as not answering. A page is about two seconds of computation on an idle core.
 _PAGE_TIMEOUT = timedelta(seconds=120)
@@ -78,7 +78,7 @@ class CayuSource:
     async def check(self) -> None:
         """Open the store and read one pending action; raises SourceError (one line) where that fails."""
         async with self._reading(_PAGE_TIMEOUT) as opened:
-            await _query(opened, None, 1, session_id=None)
+            await query_actions(opened, None, 1, session_id=None)
             await check_privileges(self._target)
 
     async def close(self) -> None:
@@ -96,12 +96,12 @@ class CayuSource:
         """
         async with self._reading(_PAGE_TIMEOUT) as opened:
             seen_at = self._clock.now()
-            result = await _query(opened, cursor, min(limit, PAGE_LIMIT), session_id=None)
+            result = await query_actions(opened, cursor, min(limit, PAGE_LIMIT), session_id=None)
             shown = await self._show(opened, result, seen_at, known)
             return Page(
                 active=shown.admitted.active,
                 next_cursor=result.next_cursor,
-                problems=_page_problems(result, cursor, shown.projection.unprojectable_count),
+                problems=page_problems(result, cursor, shown.projection.unprojectable_count),
                 delegations=shown.delegations,
                 withheld=shown.admitted.withheld,
                 unprojectable_count=shown.projection.unprojectable_count,
@@ -112,11 +112,11 @@ class CayuSource:
         """Return what is pending in the session now; an id the store does not know is SESSION_NOT_FOUND."""
         async with self._reading(_PAGE_TIMEOUT) as opened:
             seen_at = self._clock.now()
-            if not await _has_session(opened, session_id):
+            if not await has_session(opened, session_id):
                 return SessionView((), frozenset({Incomplete.SESSION_NOT_FOUND}))
-            result = await _query(opened, None, PAGE_LIMIT, session_id=session_id)
+            result = await query_actions(opened, None, PAGE_LIMIT, session_id=session_id)
             shown = await self._show(opened, result, seen_at, known)
-            problems = _problems(result, shown.projection.unprojectable_count)
+            problems = problems_of(result, shown.projection.unprojectable_count)
             if result.has_more:
                 problems |= {Incomplete.HAS_MORE}
             return SessionView(shown.admitted.active, problems, shown.delegations, shown.admitted.withheld)
@@ -140,6 +140,16 @@ class CayuSource:
         except SourceError:
             return Observation(reference, AttentionState.UNAVAILABLE, Evidence.STORE_UNAVAILABLE, asked_at)
         return Observation(reference, state, reason, asked_at)
+
+    async def fanout(self, *, limit: int) -> Fanout:
+        """Return how the runtime's own event delivery stands; reads only, and claims nothing. Raises SourceError."""
+        from cayu.sessions.event_delivery import PersistedEventSideEffectQuery
+
+        async with self._reading(_PAGE_TIMEOUT) as opened:
+            health = await opened.store.get_persisted_event_side_effect_health()
+            query = PersistedEventSideEffectQuery(limit=min(limit, FANOUT_LIMIT))
+            page = await opened.store.query_persisted_event_side_effect_deliveries(query)
+            return fanout_of(health.model_dump(), page.model_dump())
 
     async def _show(
         self, opened: OpenStore, result: "PendingActionListResult", seen_at: datetime, known: Known
@@ -187,55 +197,3 @@ class CayuSource:
             if self._open is None:
                 self._open = await open_store(self._target)
             return self._open
-
-
-async def _has_session(opened: OpenStore, session_id: str) -> bool:
-    """Answer whether the store knows the session; an id that no store could hold (an alias, a NUL) it does not."""
-    from cayu.sessions import PendingActionQuery
-
-    try:
-        PendingActionQuery(session_id=session_id)
-    except ValueError:
-        return False
-    return await opened.store.load(session_id) is not None
-
-
-async def _query(
-    opened: OpenStore, cursor: str | None, limit: int, *, session_id: str | None
-) -> "PendingActionListResult":
-    """Ask for pending actions; a page that is too large is asked for again with half as many rows.
-
-    Raises SourceUnavailable with the reason `page_too_large` or `cursor_refused`; else what the store raises.
-    """
-    from cayu.sessions import PendingActionQuery, PendingActionResultTooLarge
-
-    while True:
-        try:
-            query = PendingActionQuery(cursor=cursor, limit=limit, session_id=session_id)
-            return await opened.store.query_pending_actions(query)
-        except PendingActionResultTooLarge:
-            if limit == 1:
-                raise SourceUnavailable(Incomplete.PAGE_TOO_LARGE, "one pending action is too large to read") from None
-            limit //= 2
-        except ValueError:
-            if cursor is None:
-                raise
-            raise SourceUnavailable(Incomplete.CURSOR_REFUSED, "the store does not take the scan's cursor") from None
-
-
-def _page_problems(result: "PendingActionListResult", cursor: str | None, unprojectable: int) -> frozenset[Incomplete]:
-    problems = _problems(result, unprojectable)
-    if result.next_cursor is None and result.has_more:
-        problems |= {Incomplete.HAS_MORE}
-    if cursor is not None and result.next_cursor == cursor:
-        problems |= {Incomplete.REPEATED_CURSOR}
-    return problems
-
-
-def _problems(result: "PendingActionListResult", unprojectable: int) -> frozenset[Incomplete]:
-    problems = set()
-    if result.issues:
-        problems.add(Incomplete.PENDING_ACTION_ISSUES)
-    if unprojectable:
-        problems.add(Incomplete.UNPROJECTABLE_ACTION)
-    return frozenset(problems)

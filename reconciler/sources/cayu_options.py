@@ -30,28 +30,32 @@ class Options(BaseModel):
     store: SecretStr | None = Field(
         default=None,
         description=(
-            "The agent's session store: sqlite:///FILE (sqlite:////ABSOLUTE), a file name, or postgresql://USER@HOST/"
-            "NAME. It is opened read-only. Relative files count from the configuration file's folder."
+            "The agent's session store: `sqlite:///FILE` (`sqlite:////ABSOLUTE`), a file name, or"
+            " `postgresql://USER@HOST/NAME`. It is opened read-only. Relative files count from the configuration"
+            " file's folder. Either this or `project`."
         ),
     )
     project: str | None = Field(
         default=None,
-        description="Folder of a Cayu project; [tool.cayu.session_store] of its pyproject.toml names the store.",
+        description="Folder of a Cayu project; `[tool.cayu.session_store]` of its pyproject.toml names the store. "
+        "Either this or `store`.",
     )
     enroll_after: AwareDatetime | None = Field(
         default=None,
         description=(
-            "Enrollment boundary, with a zone: nothing paused before it is enrolled. Unset: every current request."
+            "The enrollment boundary: nothing paused before it is enrolled. The first start of the namespace fixes it;"
+            " a later change moves nothing. Unset: every current request."
         ),
     )
     scope: Scope | None = Field(
-        default=None, description="Enroll only these sessions. Unset: every session of the store."
+        default=None,
+        description="Enroll only these sessions (its keys stand below). Unset: every session of the store.",
     )
     requester_label: str | None = Field(
         default="requester",
         min_length=1,
         max_length=128,
-        description="Session label that names for whom the agent works; a child inherits its nearest ancestor's.",
+        description="Session label that names for whom the agent works; a child has its nearest ancestor's.",
     )
 
     @model_validator(mode="after")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from reconciler.references import Observation, Reference, Request
 from reconciler.sources.protocol import Delegation
 from reconciler.states import AttentionState, Evidence, Kind
+from reconciler.tables import ID_CHARS
 
 if TYPE_CHECKING:
     from cayu.runtime import HumanAttentionReference
@@ -146,9 +147,9 @@ _KINDS: Mapping[str, Kind] = MappingProxyType(
 def _request(action: "PendingActionRecord", requester_label: str | None) -> Request:
     session = action.session
     return Request(
-        agent_name=session.agent_name,
+        agent_name=session.agent_name[:ID_CHARS],
         requester=requester_of(session.labels, requester_label),
-        environment_name=session.environment_name,
+        environment_name=session.environment_name[:ID_CHARS] if session.environment_name else None,
         labels=dict(session.labels),  # a plain one: it may cross to another process
         paused_at=action.event.event.timestamp.astimezone(UTC),
     )

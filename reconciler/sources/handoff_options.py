@@ -22,7 +22,7 @@ class Options(BaseModel):
         default=(),
         description=(
             "Tokens that may push, several while one replaces another: the token itself, or `sha256:` and the hex"
-            " digest of it. Unset: one is made at the first start and kept in state_dir."
+            " digest of it. Unset: one is made at the first start and kept in `state_dir`."
         ),
     )
     fresh_for: Annotated[Duration, Field(gt=timedelta(0))] = Field(
@@ -34,17 +34,19 @@ class Options(BaseModel):
     )
     reconcile_every: Annotated[Duration, Field(ge=_OFTENEST, le=_SELDOMEST)] = Field(
         default=timedelta(minutes=5),
-        description="How often the agent is asked to repeat its repair pass: 10 seconds to 1 hour.",
+        description="How often the agent is asked to repeat its repair pass.",
     )
     ask_url: PublicUrl | None = Field(
         default=None,
-        description="The agent's protected server, where Handbell may ask about one request before late work.",
+        description="The agent's protected server, where Handbell may ask about one request before late work. Unset: "
+        "its last push counts for `fresh_for`.",
     )
-    ask_token: SecretStr | None = Field(default=None, description="Bearer token for `ask_url`.")
+    ask_token: SecretStr | None = Field(default=None, description="Bearer token for `ask_url`. Unset: none is sent.")
 
     max_body_bytes: Annotated[int, Field(ge=4096, le=64 * 2**20)] = Field(
         default=2**20,
-        description="Longest body of one push; a full batch of 200 is about 150 kB. A longer one is answered 413.",
+        description="Longest body of one push, in bytes; a full batch of 200 is about 150 kB. A longer one is answered "
+        "413.",
     )
     requests_per_second: Annotated[float, Field(gt=0, le=100_000)] = Field(
         default=200,

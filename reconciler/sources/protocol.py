@@ -10,22 +10,28 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from reconciler.errors import SourceError
 from reconciler.references import Observation, Reference
 
 
 class Incomplete(StrEnum):
     """Why a pass of a source cannot count as complete (closed; stored and shown)."""
 
-    PENDING_ACTION_ISSUES = "pending_action_issues"
-    PAGE_TOO_LARGE = "page_too_large"
-    REPEATED_CURSOR = "repeated_cursor"
-    CURSOR_REFUSED = "cursor_refused"
-    STORE_ERROR = "store_error"
-    PAGE_BUDGET = "page_budget"
-    UNPROJECTABLE_ACTION = "unprojectable_action"
-    SESSION_NOT_FOUND = "session_not_found"
-    WRONG_STORE = "wrong_store"
-    HAS_MORE = "has_more"
+    PENDING_ACTION_ISSUES = "pending_action_issues"  # the runtime could not read some of its own pending actions
+    PAGE_TOO_LARGE = "page_too_large"  # one pending action is too large to be read
+    REPEATED_CURSOR = "repeated_cursor"  # the source's cursor led back to a page that was read
+    CURSOR_REFUSED = "cursor_refused"  # the source no longer takes the cursor; the next pass begins anew
+    STORE_ERROR = "store_error"  # the source did not answer, or not as it should
+    PAGE_BUDGET = "page_budget"  # more pages than one pass reads; the next one goes on there
+    UNPROJECTABLE_ACTION = "unprojectable_action"  # a pending action of a shape that cannot be shown as a request
+    SESSION_NOT_FOUND = "session_not_found"  # a hint named a session that the source does not know
+    WRONG_STORE = "wrong_store"  # another store stands under the namespace (`handbell sources accept`)
+    HAS_MORE = "has_more"  # one session has more pending actions than one answer holds
+
+
+def problem_of(error: SourceError) -> Incomplete:
+    """Return the word that is stored for a source's error; any that is not of the closed set is `store_error`."""
+    return Incomplete(error.reason) if error.reason in set(Incomplete) else Incomplete.STORE_ERROR
 
 
 @dataclass(frozen=True, slots=True)

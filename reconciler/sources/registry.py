@@ -19,6 +19,7 @@ SOURCE_TYPES = PlugIns(
     group="handbell.sources",
     built_in={
         "cayu": "reconciler.sources.cayu",
+        "cayu-http": "reconciler.sources.cayu_http",
         "handoff": "reconciler.sources.handoff",
         "pauses": "reconciler.sources.pauses",
     },

@@ -63,18 +63,24 @@ async def _settle_everything(store: CayuStore) -> SettledStore:
 
 
 @pytest.fixture(scope="session")
-def _settled_sqlite(paused_file: Path, tmp_path_factory: pytest.TempPathFactory) -> SettledStore:
+def settled_sqlite(paused_file: Path, tmp_path_factory: pytest.TempPathFactory) -> SettledStore:
     path = shutil.copy(paused_file, tmp_path_factory.mktemp("settled") / "cayu.db")
     return asyncio.run(_settle_everything(CayuStore(str(path))))
 
 
 @pytest.fixture(scope="session")
-def _settled_postgres(cayu_postgres_server: CayuServer, _paused_database: str) -> SettledStore:
+def settled_postgres(cayu_postgres_server: CayuServer, _paused_database: str) -> SettledStore:
     asyncio.run(execute(cayu_postgres_server, f"CREATE DATABASE cayu_settled TEMPLATE {_paused_database}"))
     return asyncio.run(_settle_everything(CayuStore(cayu_postgres_server.get_uri("cayu_settled"))))
+
+
+@pytest.fixture
+def settled_references(settled_sqlite: SettledStore) -> dict[str, Reference]:
+    """Return the references of the settled SQLite store, by session."""
+    return settled_sqlite.references
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def settled_store(request: pytest.FixtureRequest) -> Any:
     """Return the settled store, once on each database; a test must not change it."""
-    return request.getfixturevalue(f"_settled_{request.param}")
+    return request.getfixturevalue(f"settled_{request.param}")

@@ -133,6 +133,12 @@ async def postgres_cayu_store(cayu_postgres_server: CayuServer, _paused_database
         yield CayuStore(url)
 
 
+@pytest.fixture
+def shared_postgres_cayu_store(_shared_database: str) -> CayuStore:
+    """Return a paused store on PostgreSQL that the test must not change."""
+    return CayuStore(_shared_database)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def any_cayu_store(request: pytest.FixtureRequest) -> Any:
     """Return a copy of the paused store, once on each database."""
@@ -142,6 +148,4 @@ def any_cayu_store(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def unchanged_cayu_store(request: pytest.FixtureRequest) -> Any:
     """Return a paused store that the test must not change, once on each database."""
-    if request.param == "sqlite":
-        return request.getfixturevalue("cayu_store")
-    return CayuStore(request.getfixturevalue("_shared_database"))
+    return request.getfixturevalue("cayu_store" if request.param == "sqlite" else "shared_postgres_cayu_store")

@@ -20,6 +20,7 @@ from reconciler.tables import ATTEMPTS, DECISIONS, DELIVERIES, DESTINATIONS, NOT
 from tests.support.scripted_source import ScriptedSource, observed
 from worker.bells import Bell
 from worker.channels.destination import Destination
+from worker.delivery.batch import OnAttempt
 from worker.delivery.engine import DeliveryEngine
 from worker.delivery.limits import Limits
 from worker.delivery.messages import Links
@@ -58,6 +59,7 @@ class Delivering:
         on_step: StepHook = ignore_step,
         bell: Bell | None = None,
         luck: float = 0.5,
+        on_attempt: OnAttempt = lambda _channel, _outcome, _reason, _took: None,
     ) -> DeliveryEngine:
         """Return a worker with jitter in the middle (no jitter)."""
         return DeliveryEngine(
@@ -70,6 +72,7 @@ class Delivering:
             links=links,
             limits=limits,
             on_step=on_step,
+            on_attempt=on_attempt,
             luck=lambda: luck,
         )
 

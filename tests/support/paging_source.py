@@ -1,6 +1,6 @@
 """A source whose pending requests are a list that the test edits; it pages, refreshes and observes like a real one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -55,6 +55,9 @@ class PagingSource:
     pages: list[tuple[str | None, int]] = field(default_factory=list)
     observed: list[str] = field(default_factory=list)
     unknown_sessions: set[str] = field(default_factory=set)
+    broken_sessions: set[str] = field(default_factory=set)
+    asked_sessions: list[str] = field(default_factory=list)
+    on_page: Callable[[], Awaitable[None]] | None = None
 
     async def identity(self) -> str | None:
         self._answer()
@@ -69,6 +72,8 @@ class PagingSource:
     async def page(self, cursor: str | None, *, limit: int, known: Known) -> Page:
         self._answer()
         self.pages.append((cursor, limit))
+        if self.on_page is not None:
+            await self.on_page()
         begin = int(cursor.split("-")[0]) if cursor else 0
         if self.fails_at_page is not None and begin // limit >= self.fails_at_page:
             raise SourceUnavailable(Incomplete.STORE_ERROR, "the store failed")
@@ -82,7 +87,10 @@ class PagingSource:
         )
 
     async def session(self, session_id: str, *, known: Known) -> SessionView:
+        self.asked_sessions.append(session_id)
         self._answer()
+        if session_id in self.broken_sessions:
+            raise SourceUnavailable(Incomplete.STORE_ERROR, "the store failed")
         if session_id in self.unknown_sessions:
             return SessionView((), frozenset({Incomplete.SESSION_NOT_FOUND}))
         return SessionView([row for row in self.pending if row.reference.session_id == session_id], self.problems)

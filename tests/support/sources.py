@@ -5,11 +5,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from aiohttp import ClientSession
+
 from config.clock import Clock, FrozenClock
 from reconciler.references import Observation
 from reconciler.sources.cayu import CayuSource, Options, build
+from reconciler.sources.cayu_http import CayuHttpSource
+from reconciler.sources.cayu_http import Options as HttpOptions
+from reconciler.sources.cayu_http import build as build_http
 from reconciler.sources.protocol import Page, Scans
 from reconciler.sources.services import SourceServices
+
+# What tests/support/cayu_server.py takes.
+TOKEN = "tok-of-the-server"
 
 SEEN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -45,3 +53,11 @@ async def every_page(source: Scans, *, limit: int = 200, known: KnownIds | None 
 async def shown(source: Scans, **options: Any) -> dict[str, Observation]:
     """Return what a whole scan shows, by session id."""
     return {item.reference.session_id: item for page in await every_page(source, **options) for item in page.active}
+
+
+def http_source(
+    url: str, http: ClientSession, *, token: str | None = TOKEN, clock: Clock | None = None, **options: Any
+) -> CayuHttpSource:
+    """Build the source of a server."""
+    table = HttpOptions.model_validate({"url": url, "token": token, **options})
+    return build_http("test", table, SourceServices(clock or FrozenClock(SEEN_AT), Path("/"), http))

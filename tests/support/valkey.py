@@ -28,8 +28,8 @@ class ValkeyServer:
         self.url = f"unix://{self.directory}/s"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start the server and wait until it answers."""
+    def start(self, *, password: str | None = None) -> None:
+        """Start the server and wait until it answers; `password` is the one that its options require."""
         argv = [str(valkey_binary()), "--port", "0", "--unixsocket", "s", "--save", "", "--loglevel", "warning"]
         self._process = subprocess.Popen(
             [*argv, *self._options],
@@ -39,7 +39,7 @@ class ValkeyServer:
             preexec_fn=end_with_parent(),
         )
         deadline = time.monotonic() + _START_SECONDS
-        client = redis_sync.Redis.from_url(self.url)
+        client = redis_sync.Redis.from_url(self.url, password=password)
         while True:
             try:
                 client.ping()

@@ -13,14 +13,14 @@ TYPE = "console"
 
 
 class Options(BaseModel):
-    """The table of a console."""
+    """One line a message on standard output; for trying things out."""
 
     model_config = ConfigDict(extra="forbid")
 
     template: Template | None = Field(
         default=None,
-        description="A Jinja2 sentence that says a request, over the documented fields. "
-        "Default: the runtime's fixed summary.",
+        description="A Jinja2 sentence that says a request, over the fields that slack.md lists. "
+        "Unset: the runtime's fixed summary.",
     )
 
 

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from yarl import URL
 
 from config.durations import Duration
+from config.written import Written
 from worker.channels.templates import check_template
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -52,8 +53,8 @@ def check_api_url(value: str) -> str:
     return value if value.endswith("/") else value + "/"
 
 
-Rate = Annotated[timedelta, BeforeValidator(parse_rate)]
-SecretUrl = Annotated[SecretStr, AfterValidator(check_secret_url)]
-ApiUrl = Annotated[str, AfterValidator(check_api_url)]
+Rate = Annotated[timedelta, BeforeValidator(parse_rate), Written('"N/s", "N/m", "N/h" or "unlimited"')]
+SecretUrl = Annotated[SecretStr, AfterValidator(check_secret_url), Written("secret http(s) URL")]
+ApiUrl = Annotated[str, AfterValidator(check_api_url), Written("https URL")]
 Template = Annotated[str, AfterValidator(check_template)]
 Timeout = Annotated[Duration, Field(gt=timedelta(0), le=MAX_TIMEOUT)]

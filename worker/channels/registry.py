@@ -36,19 +36,20 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
 
 
 class CommonOptions(BaseModel):
-    """The keys that every `[channels.NAME]` may have, whatever its type."""
+    """`[channels.NAME]`: one destination. These keys every type has."""
 
     model_config = ConfigDict(extra="ignore")
 
-    type: str = Field(description="Which kind of channel this is: a built-in type or a plug-in's.")
+    type: str = Field(description="A built-in type (their keys stand below), or a plug-in's name.")
     fallback: list[str] = Field(
         default=[],
-        description="Names of the destinations to use while this one is marked broken, best first.",
+        description="Destinations that are told instead where this one refuses a message, is broken or is paused, best "
+        "first. Left out: what waits for it waits on.",
     )
     rate: Rate | None = Field(
         default=None,
-        description='The most messages in a time: "1/s", "20/m", "100/h" or "unlimited". '
-        'Default: the type\'s own limit ("1/s" for the Slack types), else unlimited.',
+        description="The most messages in a second, minute or hour; they are spread evenly. Left out: the type's own "
+        'limit ("1/s" for the Slack types), else "unlimited".',
     )
 
 

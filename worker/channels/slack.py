@@ -51,28 +51,30 @@ ChannelId = Annotated[str, AfterValidator(check_channel_id)]
 
 
 class Options(BaseModel):
-    """The table of a Slack channel reached by an app's token."""
+    """One message in a Slack channel by an app's token, edited when the request settles."""
 
     model_config = ConfigDict(extra="forbid")
 
     token: SecretStr = Field(
-        min_length=1, description="The app's bot token (xoxb-...), with the scopes that the guide names."
+        min_length=1, description="The app's bot token (`xoxb-...`), with the scopes that slack.md names."
     )
     channel: ChannelId = Field(
         description="The channel's id, such as C0123456789 (not its name: names change, and history needs the id)."
     )
-    api_url: ApiUrl = Field(default="https://slack.com/api/", description="Where the Web API is.")
+    api_url: ApiUrl = Field(
+        default="https://slack.com/api/", description="Where the Web API is; `http://` is taken for this machine only."
+    )
     broadcast_reminders: bool = Field(
         default=False, description="Whether a reminder in the thread is shown in the channel too."
     )
     timeout: Timeout = Field(
         default=timedelta(seconds=10),
-        description="How long to wait for an answer, at most 25s; after it the message is looked for.",
+        description="How long to wait for an answer; after it the message is looked for.",
     )
     template: Template | None = Field(
         default=None,
-        description="A Jinja2 sentence that says a request, over the documented fields; its own text is mrkdwn. "
-        "Default: the runtime's fixed summary.",
+        description="A Jinja2 sentence that says a request, over the fields that slack.md lists; its own text is "
+        "mrkdwn. Unset: the runtime's fixed summary.",
     )
 
 

@@ -30,19 +30,19 @@ _HEADERS = {"Content-Type": "application/json", "Connection": "close"}
 
 
 class Options(BaseModel):
-    """The table of a Slack incoming webhook."""
+    """Messages to a Slack incoming webhook: without edits, threads and look-ups."""
 
     model_config = ConfigDict(extra="forbid")
 
-    url: SecretUrl = Field(description="The webhook's URL (https://hooks.slack.com/services/...), a secret.")
+    url: SecretUrl = Field(description="The webhook's URL (`https://hooks.slack.com/services/...`).")
     timeout: Timeout = Field(
         default=timedelta(seconds=10),
-        description="How long to wait for an answer, at most 25s; after it the message becomes a dead letter.",
+        description="How long to wait for an answer; after it the message becomes a dead letter.",
     )
     template: Template | None = Field(
         default=None,
-        description="A Jinja2 sentence that says a request, over the documented fields; its own text is mrkdwn. "
-        "Default: the runtime's fixed summary.",
+        description="A Jinja2 sentence that says a request, over the fields that slack.md lists; its own text is "
+        "mrkdwn. Unset: the runtime's fixed summary.",
     )
 
 

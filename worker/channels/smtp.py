@@ -52,41 +52,41 @@ Sender = Annotated[str, AfterValidator(check_sender)]
 
 
 class Options(BaseModel):
-    """The table of a mail destination."""
+    """One mail for each recipient, answered in its thread when the request settles."""
 
     model_config = ConfigDict(extra="forbid")
 
     host: str = Field(min_length=1, description="The SMTP server's name or address.")
     port: int | None = Field(
-        default=None, ge=1, le=65535, description='Its port. Default: 587 for "starttls", 465 for "tls", 25 for "none".'
+        default=None, ge=1, le=65535, description="Its port. Unset: 587 for `starttls`, 465 for `tls`, 25 for `none`."
     )
     tls: Literal["starttls", "tls", "none"] = Field(
         default="starttls",
-        description='How the connection is encrypted: "starttls" (refused where the server does not offer it), "tls" '
-        'from the start, or "none".',
+        description="How the connection is encrypted: `starttls` (ends where the server does not offer it), `tls` from "
+        "the start, or `none`.",
     )
-    ca_file: Path | None = Field(
-        default=None, description="PEM file of the authority to trust instead of the system's."
+    ca_file: Path | None = Field(default=None, description="PEM file of the authority to trust. Unset: the system's.")
+    username: str | None = Field(
+        default=None, min_length=1, description="Whom to log in as, with `password`. Unset: no login."
     )
-    username: str | None = Field(default=None, min_length=1, description="Whom to log in as.")
     password: SecretStr | None = Field(
         default=None, description="The password of `username`; never sent unencrypted, except to this machine."
     )
     sender: Sender = Field(
-        alias="from", description='The sender, "agents@example.com" or "Agents <agents@example.com>".'
+        alias="from", description='The sender, `"agents@example.com"` or `"Agents <agents@example.com>"`.'
     )
     to: list[MailAddress] = Field(
         min_length=1, description="The recipients' addresses, one mail and one delivery each."
     )
     timeout: Timeout = Field(
         default=timedelta(seconds=20),
-        description="How long to wait for the server: once for everything up to the mail itself, once for the mail; "
-        "at most 25s. Shorter, and a slow server makes mails whose fate is unknown.",
+        description="How long to wait for the server: once for everything up to the mail itself, once for the mail. "
+        "The shorter, the more mails of a slow server have an unknown fate.",
     )
     template: Template | None = Field(
         default=None,
-        description="A Jinja2 sentence that says a request, over the documented fields, without HTML. "
-        "Default: the runtime's fixed summary.",
+        description="A Jinja2 sentence that says a request, over the fields that slack.md lists, without HTML. "
+        "Unset: the runtime's fixed summary.",
     )
 
     @model_validator(mode="after")

@@ -46,15 +46,15 @@ SigningSecret = Annotated[SecretStr, AfterValidator(check_secret)]
 
 
 class Options(BaseModel):
-    """The table of a webhook."""
+    """Signed JSON events to one URL; webhook.md describes them."""
 
     model_config = ConfigDict(extra="forbid")
 
-    url: SecretUrl = Field(description="Where to post, http:// or https://; treated as a secret.")
+    url: SecretUrl = Field(description="Where to post; treated as a secret.")
     secrets: list[SigningSecret] = Field(
         min_length=1,
-        description='Signing secrets, "whsec_" and base64; each event is signed with all of them, so that one can '
-        "be exchanged without a gap.",
+        description="Signing secrets, `whsec_` and base64 of at least 16 bytes; each event is signed with all of them, "
+        "so that one can be exchanged without a gap.",
     )
     allow_private: bool = Field(
         default=False,
@@ -62,8 +62,7 @@ class Options(BaseModel):
     )
     timeout: Timeout = Field(
         default=timedelta(seconds=10),
-        description="How long to wait for the answer in all, at most 25s; a further try under the same id "
-        "follows where none came.",
+        description="How long to wait for the answer in all; a further try under the same id follows where none came.",
     )
 
 

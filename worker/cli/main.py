@@ -1,11 +1,13 @@
 """The command line: finds the command, runs it, and turns what went wrong into one line and an exit code.
 
 0 done; 1 a dependency is down or Handbell failed; 2 the command line, the configuration, a wrong or unmigrated
-store, or a state_dir in use; 3 the work is incomplete and will be repeated.
+store, or a state_dir in use; 3 the work is incomplete and will be repeated; 17 and 18 are the injected crashes of
+`handbell proof`.
 """
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from importlib import import_module
@@ -32,32 +34,55 @@ _COMMANDS = (
     "worker.cli.dead_entries",
     "worker.cli.redriving",
     "worker.cli.sources",
+    "worker.cli.fanout",
+    "worker.cli.proof",
     "worker.cli.conformance",
 )
+
+# What a user can do something about; anything else is a defect, and its traceback is wanted.
+_SAID_IN_ONE_LINE = (ConfigError, ReconcilerError, RedisError, SQLAlchemyError, OSError)
 
 Run = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a user's mistake is one line on stderr, never a traceback."""
+    _have_streams()
     arguments = build_parser().parse_args(argv)
     run: Run = arguments.run
     try:
-        return asyncio.run(run(arguments))
+        code = asyncio.run(run(arguments))
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
+        # Whoever read our output is gone; what is left of it must not be tried again at the interpreter's end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except ConfigError as error:
-        return _say(str(error), error.exit_code)
-    except SourceUnavailable as error:
-        return _say(str(error), WRONG if isinstance(error, SourceMissing) else FAILED)
-    except ReconcilerError as error:
-        return _say(str(error), WRONG)
-    except RedisError as error:
-        return _say(f"Redis does not do what is asked ({type(error).__name__}): check [redis] url", FAILED)
-    except SQLAlchemyError as error:
-        return _say(f"the database does not do what is asked ({type(error).__name__}): check [database] url", FAILED)
+    except _SAID_IN_ONE_LINE as error:
+        line, code = _in_one_line(error)
+        print(f"handbell: {' '.join(line.split())}", file=sys.stderr)
+    return code
+
+
+def _in_one_line(error: Exception) -> tuple[str, int]:
+    """Return what the user is told, and the exit code."""
+    match error:
+        case ConfigError():
+            return str(error), error.exit_code
+        case SourceMissing():
+            return str(error), WRONG
+        case SourceUnavailable():
+            return str(error), FAILED
+        case ReconcilerError():
+            return str(error), WRONG
+        case RedisError():
+            return f"Redis does not do what is asked ({type(error).__name__}): check [redis] url", FAILED
+        case SQLAlchemyError():
+            return f"the database does not do what is asked ({type(error).__name__}): check [database] url", FAILED
+        case OSError():
+            return f"{error.filename or 'the system'}: {error.strerror or type(error).__name__}", FAILED
+    raise AssertionError("one of _SAID_IN_ONE_LINE") from error
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -71,6 +96,8 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _say(line: str, code: int) -> int:
-    print(f"handbell: {' '.join(line.split())}", file=sys.stderr)
-    return code
+def _have_streams() -> None:
+    """Stand in for a standard stream that was closed before we began: the next file would get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # it stays open as long as the process

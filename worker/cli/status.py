@@ -4,7 +4,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from worker.cli.arguments import add_config, add_json, load, print_json, print_table
+from worker.cli.arguments import add_config, add_json, load, print_json, print_table, printable
 
 
 def add_to(commands: Any) -> None:
@@ -18,10 +18,14 @@ def add_to(commands: Any) -> None:
 async def _run(arguments: argparse.Namespace) -> int:
     from reconciler.status import read_status
     from worker.app import open_core
+    from worker.recovery_counters import read_recovery
 
     async with open_core(load(arguments)) as core:
         status = await read_status(core.engine, core.book, sorted(core.destinations))
         status["inbox"] = asdict(await core.inbox.counts())
+        recovery = await read_recovery(core.configuration, [source["namespace"] for source in status["sources"]])
+        for source in status["sources"]:
+            source["recovery"] = recovery.get(source["namespace"])
     if arguments.json:
         print_json(status)
     else:
@@ -42,6 +46,19 @@ def _print(status: dict[str, Any]) -> None:
         if status[title]:
             print(f"\n{title}")
             print_table(status[title], columns)
+        if title == "sources":
+            _print_beside_sources(status["sources"])
+
+
+def _print_beside_sources(sources: list[dict[str, Any]]) -> None:
+    """Print what a source has only sometimes: a recovery loop, and parents that wait on a child nobody is told of."""
+    for source in sources:
+        if source["recovery"]:
+            said = ", ".join(f"{name} {printable(value)}" for name, value in source["recovery"].items())
+            print(f"  {source['namespace']}: recovery loop: {said}")
+        for way in source["delegations"]:
+            parent, child = printable(way["session_id"]), printable(way["child_session_id"])
+            print(f"  {source['namespace']}: {parent} waits on its child {child}, which the scope leaves out")
 
 
 _LISTS = {

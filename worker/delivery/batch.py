@@ -59,7 +59,8 @@ class Batch:
         self.on_step(Step.CONFIRMED)
         now = self.tools.clock.now()
         rulings = [gate.rule(row, policy, answers, self.tools.limits, now) for row in rows]
-        begun = await begin(self.tools, self.destination, lease_id, rulings)
+        is_probe = known.broken_at is not None
+        begun = await begin(self.tools, self.destination, lease_id, rulings, is_probe=is_probe)
         if not begun.go and not begun.ask:
             return []
         return await _Sending(self, lease_id, known, begun).run()

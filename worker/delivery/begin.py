@@ -7,23 +7,20 @@ message may have arrived.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from sqlalchemy import bindparam, func, literal, select, update
+from sqlalchemy import bindparam, func, literal, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from config.metadata import Instant
 from reconciler import outbox
 from reconciler.plan import Decision
 from reconciler.reasons import DecisionReason, DeliveryStatus, Verdict
-from reconciler.states import OPEN_STATES
-from reconciler.tables import DELIVERIES, DESTINATIONS, NOTIFICATIONS
+from reconciler.tables import DELIVERIES, DESTINATIONS
 from worker.delivery import claims, stand_ins
 from worker.delivery.gate import Ask, Drop, Go, Ruling, Wait
-from worker.delivery.rows import Claimed
+from worker.delivery.rows import Claimed, settled_among
 from worker.delivery.tools import Tools
-
-_OPEN_WORDS = sorted(state.value for state in OPEN_STATES)
 
 _POSTPONE = (
     update(DELIVERIES)
@@ -47,8 +44,13 @@ class Begun:
     leased_until: datetime
 
 
-async def begin(tools: Tools, destination: str, lease_id: str, rulings: Sequence[Ruling]) -> Begun:
-    """Store the rulings and begin the tries, of those deliveries that are still ours; renews their leases."""
+async def begin(
+    tools: Tools, destination: str, lease_id: str, rulings: Sequence[Ruling], *, is_probe: bool = False
+) -> Begun:
+    """Store the rulings and begin the tries, of those deliveries that are still ours; renews their leases.
+
+    `is_probe` says that the destination is broken: the next message has to wait for the next probe.
+    """
     async with tools.engine.begin() as connection:
         now = tools.clock.now()
         ours = await claims.still_ours(connection, [ruling.row.id for ruling in rulings], lease_id)
@@ -59,7 +61,7 @@ async def begin(tools: Tools, destination: str, lease_id: str, rulings: Sequence
         await outbox.record_decisions(connection, _story(rulings), now=now)
         until = now + tools.limits.lease
         await _mark(connection, tools, [ruling.row for ruling in go], now, until)
-        times = await _slots(connection, tools, destination, len(go), now)
+        times = await _slots(connection, tools, destination, len(go), now, is_probe=is_probe)
     begun = [replace(ruling, row=replace(ruling.row, attempts=ruling.row.attempts + 1)) for ruling in go]
     begun = [replace(ruling, row=_bounded(ruling.row, tools, now)) for ruling in begun]
     asks = [ruling for ruling in rulings if isinstance(ruling, Ask)]
@@ -72,30 +74,13 @@ def _bounded(row: Claimed, tools: Tools, now: datetime) -> Claimed:
 
 async def _settled_meanwhile(connection: AsyncConnection, rulings: Sequence[Ruling]) -> Sequence[Ruling]:
     """Another door may have settled a request while its source was being asked."""
-    openings = {
-        ruling.row.request.enrolled.id
-        for ruling in rulings
-        if isinstance(ruling, Go) and ruling.row.request is not None and not ruling.row.is_settle
-    }
-    if not openings:
-        return rulings
-    rows = await connection.execute(
-        select(NOTIFICATIONS.c.id).where(
-            NOTIFICATIONS.c.id.in_(sorted(openings)), NOTIFICATIONS.c.state.not_in(_OPEN_WORDS)
-        )
-    )
-    over = {row.id for row in rows}
-    if not over:
-        return rulings
+    over = await settled_among(connection, [ruling.row for ruling in rulings if isinstance(ruling, Go)])
     return [
-        Drop(ruling.row, DecisionReason.SETTLED_BEFORE_SENDING) if _is_over(ruling, over) else ruling
+        Drop(ruling.row, DecisionReason.SETTLED_BEFORE_SENDING)
+        if isinstance(ruling, Go) and ruling.row.opens in over
+        else ruling
         for ruling in rulings
     ]
-
-
-def _is_over(ruling: Ruling, over: set[int]) -> bool:
-    row = ruling.row
-    return isinstance(ruling, Go) and row.request is not None and not row.is_settle and row.request.enrolled.id in over
 
 
 async def _postpone(connection: AsyncConnection, waits: Sequence[Wait]) -> None:
@@ -145,26 +130,19 @@ async def _mark(
 
 
 async def _slots(
-    connection: AsyncConnection, tools: Tools, destination: str, count: int, now: datetime
+    connection: AsyncConnection, tools: Tools, destination: str, count: int, now: datetime, *, is_probe: bool
 ) -> Sequence[datetime]:
     """Reserve the throttle's next moments, one for each message, across all processes; a probe holds the next one."""
     throttle = tools.destinations[destination].throttle
-    if count == 0 or (throttle is None and not await _is_broken(connection, destination)):
+    if count == 0 or (throttle is None and not is_probe):
         return [now] * count
     health = await claims.read_health(connection, destination, is_noted=False, locked=True)
-    start, step = max(now, health.next_send_at or now), throttle or now - now
+    start, step = max(now, health.next_send_at or now), throttle or timedelta(0)
     after = start + step * count
-    if health.broken_at is not None:
+    if is_probe:
         after = max(after, now + tools.limits.probe_every)
     await connection.execute(update(DESTINATIONS).where(DESTINATIONS.c.name == destination).values(next_send_at=after))
     return [start + step * index for index in range(count)]
-
-
-async def _is_broken(connection: AsyncConnection, destination: str) -> bool:
-    rows = await connection.execute(
-        select(DESTINATIONS.c.name).where(DESTINATIONS.c.name == destination, DESTINATIONS.c.broken_at.is_not(None))
-    )
-    return rows.first() is not None
 
 
 def _story(rulings: Sequence[Ruling]) -> list[Decision]:

@@ -54,6 +54,7 @@ class DeliveryEngine:
         told = [target_of(by_name[name]) for name in operator if name in by_name]
         self._tools = Tools(engine, clock, by_name, told, limits, luck or random.SystemRandom().random)
         self._bell = bell
+        self._is_prepared = False
         self._stop = asyncio.Event()
         self._loops = [
             DestinationLoop(
@@ -107,8 +108,10 @@ class DeliveryEngine:
         return ended
 
     async def _prepare(self) -> None:
-        await know_destinations(self._tools)
-        await self.end_orphans()
+        if not self._is_prepared:
+            await know_destinations(self._tools)
+            await self.end_orphans()
+            self._is_prepared = True
 
     async def _hear(self, bell: Bell) -> None:
         while True:

@@ -11,17 +11,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from reconciler import outbox
 from reconciler.reasons import AttemptOutcome, DecisionReason, DeliveryStatus, Verdict
-from reconciler.states import OPEN_STATES
-from reconciler.tables import ATTEMPTS, DELIVERIES, NOTIFICATIONS
+from reconciler.tables import ATTEMPTS, DELIVERIES
 from worker.channels.outcomes import FailureReason, Sent, Temporary, Unknown
 from worker.delivery import claims, health, stand_ins
 from worker.delivery.claims import Health
-from worker.delivery.rows import Claimed
+from worker.delivery.rows import Claimed, settled_among
 from worker.delivery.tools import Tools
 from worker.delivery.transitions import Judge, Past, Result, Transition
 
 _FINAL = frozenset({DeliveryStatus.SENT, DeliveryStatus.DEAD, DeliveryStatus.CANCELLED})
-_OPEN_WORDS = sorted(state.value for state in OPEN_STATES)
 _MILLISECOND = timedelta(milliseconds=1)
 
 _SET = (
@@ -180,41 +178,17 @@ async def _past(connection: AsyncConnection, results: Sequence[Result]) -> Mappi
 
 async def _settled_meanwhile(connection: AsyncConnection, tools: Tools, entries: list[Entry]) -> list[Entry]:
     """A try that would be repeated, of a request that is over by now, ends: its settle must not wait for it."""
-    again = {
-        entry.result.row.request.enrolled.id
-        for entry in entries
-        if entry.transition.status is DeliveryStatus.PENDING
-        and entry.result.row.request is not None
-        and not entry.result.row.is_settle
-    }
-    if not again:
-        return entries
-    rows = await connection.execute(
-        select(NOTIFICATIONS.c.id).where(
-            NOTIFICATIONS.c.id.in_(sorted(again)), NOTIFICATIONS.c.state.not_in(_OPEN_WORDS)
-        )
-    )
-    over = {row.id for row in rows}
-    ended = [entry if not _is_over(entry, over) else _cancelled(entry) for entry in entries]
+    again = [entry for entry in entries if entry.transition.status is DeliveryStatus.PENDING]
+    over = await settled_among(connection, [entry.result.row for entry in again])
+    ended = [_cancelled(entry) for entry in again if entry.result.row.opens in over]
     decisions = [
-        stand_ins.decided(entry.result.row, Verdict.CANCELLED, DecisionReason.SETTLED_BEFORE_SENDING)
-        for entry in ended
-        if entry.transition.status is DeliveryStatus.CANCELLED
+        stand_ins.decided(entry.result.row, Verdict.CANCELLED, DecisionReason.SETTLED_BEFORE_SENDING) for entry in ended
     ]
     await outbox.record_decisions(
         connection, [entry for entry in decisions if entry is not None], now=tools.clock.now()
     )
-    return ended
-
-
-def _is_over(entry: Entry, over: set[int]) -> bool:
-    row = entry.result.row
-    return (
-        entry.transition.status is DeliveryStatus.PENDING
-        and row.request is not None
-        and not row.is_settle
-        and row.request.enrolled.id in over
-    )
+    changed = {entry.result.row.id: entry for entry in ended}
+    return [changed.get(entry.result.row.id, entry) for entry in entries]
 
 
 def _cancelled(entry: Entry) -> Entry:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import structlog
+from sqlalchemy.exc import DBAPIError
 
 from config.steps import Step, StepHook
 from reconciler.reasons import DeliveryStatus
@@ -48,9 +49,16 @@ class DestinationLoop:
             try:
                 next_at = await self._undisturbed_pass()
                 failures = 0
-            except Exception:
+            except Exception as error:
                 failures += 1
-                log.exception("delivery.pass_failed", destination=self._name)
+                # An outage of the database is waited out; anything else is a bug and shows where it is.
+                is_outage = isinstance(error, DBAPIError | OSError)
+                log.warning(
+                    "delivery.pass_failed",
+                    destination=self._name,
+                    error=type(error).__name__,
+                    exc_info=not is_outage,
+                )
                 next_at = self._tools.clock.now() + min(_FIRST_PAUSE * 2 ** min(failures, 10), _LONGEST_PAUSE)
             if next_at is not None:
                 await self._bell.wait(next_at - self._tools.clock.now())

@@ -1,6 +1,6 @@
 """Deliveries for destinations that the configuration no longer names, and the rows of those that it does."""
 
-from sqlalchemy import select, update
+from sqlalchemy import and_, or_, select, update
 
 from config.statements import insert_ignoring
 from reconciler.reasons import DecisionReason, DeliveryStatus
@@ -27,19 +27,24 @@ async def end_orphans(tools: Tools) -> int:
     """
     now = tools.clock.now()
     columns = DELIVERIES.c
+    long_ago = now - tools.limits.orphan_after
+    is_waiting = and_(columns.status.in_(_WAITING), columns.next_attempt_at <= long_ago)
+    is_abandoned = and_(columns.status == DeliveryStatus.LEASED.value, columns.leased_until <= long_ago)
     due = (
         select(columns.id)
-        .where(
-            columns.status.in_(_WAITING),
-            columns.destination.not_in(sorted(tools.destinations)),
-            columns.next_attempt_at <= now - tools.limits.orphan_after,
-        )
+        .where(columns.destination.not_in(sorted(tools.destinations)), or_(is_waiting, is_abandoned))
         .limit(_LIMIT)
     )
     async with tools.engine.begin() as connection:
         ended = await connection.execute(
             update(DELIVERIES)
             .where(columns.id.in_(due.scalar_subquery()))
-            .values(status=DeliveryStatus.DEAD.value, reason=DecisionReason.NO_DESTINATION.value, finished_at=now)
+            .values(
+                status=DeliveryStatus.DEAD.value,
+                reason=DecisionReason.NO_DESTINATION.value,
+                lease_id=None,
+                leased_until=None,
+                finished_at=now,
+            )
         )
     return ended.rowcount

@@ -1,7 +1,7 @@
 """What the engine knows of a delivery that it holds, read from the outbox in the transaction of the claim."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,9 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from reconciler.enrolled import REFERENCE_COLUMNS, Enrolled, enrolled_from
 from reconciler.plan import SETTLE
 from reconciler.reasons import DeliveryStatus
+from reconciler.states import OPEN_STATES
 from reconciler.tables import DELIVERIES, NOTICES, NOTIFICATIONS
 from worker.channels.protocol import SentBefore
 
+_OPEN_WORDS = sorted(state.value for state in OPEN_STATES)
 _DELIVERY_COLUMNS: Sequence[ColumnElement[Any]] = (
     DELIVERIES.c.id,
     DELIVERIES.c.notification_id,
@@ -117,6 +119,11 @@ class Claimed:
         return self.purpose == SETTLE
 
     @property
+    def opens(self) -> int | None:
+        """Return the id of the notification that this says is waiting; None for a settle and a notice."""
+        return self.request.enrolled.id if self.request is not None and not self.is_settle else None
+
+    @property
     def tries(self) -> int:
         """Return how many tries count for back-off and bounds: those since the last redrive."""
         return self.attempts - self.forgiven_attempts
@@ -140,6 +147,15 @@ async def read_rows(connection: AsyncConnection, ids: Sequence[int]) -> list[Cla
         _claimed(row, requests.get(row.notification_id), notices.get(row.notice_id), siblings.get(row.id, ()))
         for row in sorted(rows, key=lambda row: place[row.id])
     ]
+
+
+async def settled_among(connection: AsyncConnection, rows: Iterable[Claimed]) -> frozenset[int]:
+    """Return those of the rows' notifications that are over by now although the row says that they wait."""
+    ids = sorted({row.opens for row in rows if row.opens is not None})
+    if not ids:
+        return frozenset()
+    statement = select(NOTIFICATIONS.c.id).where(NOTIFICATIONS.c.id.in_(ids), NOTIFICATIONS.c.state.not_in(_OPEN_WORDS))
+    return frozenset((await connection.execute(statement)).scalars())
 
 
 async def _requests(connection: AsyncConnection, ids: Sequence[int]) -> Mapping[int, Request]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from config.loading import Configuration
-from config.settings import ChannelSettings, Settings, SourceSettings
+from config.settings import ChannelSettings, Settings, SourceSettings, WebSettings
 from config.steps import Step
 from worker.channels.testing.smtp_server import FakeSmtp
 from worker.demo.child import Child, running_agent
@@ -108,6 +108,8 @@ def _configuration(folder: Path, mailbox: FakeSmtp) -> Configuration:
     }
     settings = Settings(
         state_dir=folder / "state",
+        # Any free ports: another Handbell may run on this machine.
+        web=WebSettings.model_validate({"listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0"}),
         sources=(SourceSettings(namespace=NAMESPACE, type="cayu", store=f"sqlite:///{folder / 'cayu.db'}"),),
         channels={"console": ChannelSettings(type="console"), "mail": ChannelSettings(**mail)},
     )

@@ -90,14 +90,18 @@ class WebServer:
 
     async def __aenter__(self) -> Self:
         """Bind the address and accept."""
-        try:
-            listener = self._config.bind_socket()
-        except SystemExit:  # uvicorn's answer to an address in use, already in its log
-            raise SettingsError(f"cannot listen on {self._host}:{self._port}: is it in use, and ours to use?") from None
+        listener = self._listener()  # not uvicorn's own: it logs what is wrong, and exits
         self._port = listener.getsockname()[1]
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
         await self._server.accepts.wait()
         return self
+
+    def _listener(self) -> socket.socket:
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        try:
+            return socket.create_server((self._host, self._port), family=family, backlog=_BACKLOG)
+        except OSError:
+            raise SettingsError(f"cannot listen on {self._host}:{self._port}: is it in use, and ours to use?") from None
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None

@@ -42,10 +42,9 @@ def first_run_token(state_dir: Path, namespace: str) -> str:
     Several processes may call it at once and get the same. Raises SettingsError where the file cannot be used.
     """
     path = token_path(state_dir, namespace)
-    made = path.with_name(f"{path.name}.{os.getpid()}")
+    made = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         if not path.exists():
-            made.unlink(missing_ok=True)
             descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w") as file:
                 file.write(secrets.token_urlsafe(_TOKEN_BYTES) + "\n")

@@ -1,32 +1,35 @@
 """One suite for every source that can scan, refresh and observe: what the reconciler relies on."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 
 from reconciler.errors import SourceUnavailable
 from reconciler.references import Observation
 from reconciler.sources.protocol import Incomplete, Observes, RefreshesSessions, Scans
 from reconciler.states import TERMINAL_STATES, AttentionState, Evidence
+from tests.support.cayu_server import cayu_server
 from tests.support.cayu_stores import CayuStore
 from tests.support.pause_ledgers import NOW, Ledger
-from tests.support.sources import SEEN_AT, KnownIds, cayu_source, every_page, shown
+from tests.support.sources import SEEN_AT, KnownIds, cayu_source, every_page, http_source, shown
 
 
 @dataclass
 class Case:
-    """A source over a paused store, and what can be done behind its back where the test has a store of its own.
+    """A source over the paused store, and what can be done behind its back where the test has a store of its own.
 
-    Its session SESSION waits for a person, who can `settle` that; `break_down` takes the store away.
+    It shows `requests`, among them that of the session SESSION, which a person can `settle`.
     """
 
     source: Any
-    requests: int
-    agent_name: str | None
     settle: Callable[[], Awaitable[None]]
     break_down: Callable[[], Awaitable[None]]
+    requests: int
+    agent_name: str | None
 
 
 SESSION = "ask"
@@ -35,74 +38,89 @@ SESSION = "ask"
 CAYU_REQUESTS = 6
 PAUSES = (SESSION, "second", "third", "fourth")
 
+WITH_SESSIONS = {"sqlite": "cayu_store", "postgresql": "shared_postgres_cayu_store", "http": "cayu_store"}
+LEDGERS = {"pauses-sqlite": "sqlite_pause_ledger", "pauses-postgresql": "postgres_pause_ledger"}
+UNCHANGED = WITH_SESSIONS | LEDGERS
+OWN_WITH_SESSIONS = WITH_SESSIONS | {"postgresql": "postgres_cayu_store"}
+OWN = OWN_WITH_SESSIONS | LEDGERS
 
-def cayu_case(store: CayuStore) -> Case:
-    return Case(
-        cayu_source(store.url), CAYU_REQUESTS, "worker", lambda: store.settle(SESSION, "answer"), store.break_down
-    )
+Stored = tuple[str, CayuStore | Ledger]
+
+
+# Stores are fetched by fixtures that are not coroutines: the pauses are made in a loop of their own.
+@pytest.fixture(params=UNCHANGED)
+def unchanged(request: pytest.FixtureRequest) -> Stored:
+    return request.param, request.getfixturevalue(UNCHANGED[request.param])
+
+
+@pytest.fixture(params=OWN)
+def own(request: pytest.FixtureRequest) -> Stored:
+    return request.param, request.getfixturevalue(OWN[request.param])
+
+
+@pytest.fixture(params=WITH_SESSIONS)
+def unchanged_with_sessions(request: pytest.FixtureRequest) -> Stored:
+    return request.param, request.getfixturevalue(WITH_SESSIONS[request.param])
+
+
+@pytest.fixture(params=OWN_WITH_SESSIONS)
+def own_with_sessions(request: pytest.FixtureRequest) -> Stored:
+    return request.param, request.getfixturevalue(OWN_WITH_SESSIONS[request.param])
+
+
+@asynccontextmanager
+async def opened(stored: Stored) -> AsyncIterator[Case]:
+    kind, store = stored
+    async with AsyncExitStack() as stack:
+        if isinstance(store, Ledger):
+            case = await pauses_case(store)
+        elif kind == "http":
+            http = await stack.enter_async_context(ClientSession())
+            server = await stack.enter_async_context(AsyncExitStack())
+            url = await server.enter_async_context(cayu_server(store))
+            case = cayu_case(http_source(url, http), store, server.aclose)
+        else:
+            case = cayu_case(cayu_source(store.url), store, store.break_down)
+        yield case
+        await case.source.close()
+
+
+def cayu_case(source: Any, store: CayuStore, break_down: Callable[[], Awaitable[None]]) -> Case:
+    return Case(source, lambda: store.settle(SESSION, "answer"), break_down, CAYU_REQUESTS, "worker")
 
 
 async def pauses_case(ledger: Ledger) -> Case:
     for number, session_id in enumerate(PAUSES):
         await ledger.issue(f"jti-{number}", session_id=session_id, issued_at=NOW - 60 + number % 2)
-    return Case(ledger.source(), len(PAUSES), None, lambda: ledger.consume("jti-0"), ledger.break_down)
-
-
-async def case_of(store: CayuStore | Ledger) -> Case:
-    return cayu_case(store) if isinstance(store, CayuStore) else await pauses_case(store)
-
-
-@pytest.fixture(params=["cayu-sqlite", "cayu-postgresql", "pauses-sqlite", "pauses-postgresql"])
-def own_store(request: pytest.FixtureRequest) -> Any:
-    """Return a store that the test may change."""
-    names = ("cayu_store", "postgres_cayu_store", "sqlite_pause_ledger", "postgres_pause_ledger")
-    kinds = ("cayu-sqlite", "cayu-postgresql", "pauses-sqlite", "pauses-postgresql")
-    return request.getfixturevalue(names[kinds.index(request.param)])
-
-
-@pytest.fixture(params=["cayu-sqlite", "cayu-postgresql", "pauses-sqlite", "pauses-postgresql"])
-def store(request: pytest.FixtureRequest) -> Any:
-    """Return a store that nobody changes."""
-    if request.param == "cayu-postgresql":
-        return CayuStore(request.getfixturevalue("_shared_database"))
-    names = {
-        "cayu-sqlite": "cayu_store",
-        "pauses-sqlite": "sqlite_pause_ledger",
-        "pauses-postgresql": "postgres_pause_ledger",
-    }
-    return request.getfixturevalue(names[request.param])
+    return Case(ledger.source(), lambda: ledger.consume("jti-0"), ledger.break_down, len(PAUSES), None)
 
 
 @pytest.fixture
-async def case(store: Any) -> AsyncIterator[Case]:
+async def case(unchanged: Stored) -> AsyncIterator[Case]:
     """Give a source over a store that nobody changes."""
-    made = await case_of(store)
-    yield made
-    await made.source.close()
+    async with opened(unchanged) as case:
+        yield case
 
 
 @pytest.fixture
-async def own_case(own_store: Any) -> AsyncIterator[Case]:
+async def own_case(own: Stored) -> AsyncIterator[Case]:
     """Give a source over a store that the test may change."""
-    made = await case_of(own_store)
-    yield made
-    await made.source.close()
+    async with opened(own) as case:
+        yield case
 
 
 @pytest.fixture
-async def session_case(unchanged_cayu_store: CayuStore) -> AsyncIterator[Case]:
-    """Give a source that can show a session (a ledger has none), over a store that nobody changes."""
-    made = cayu_case(unchanged_cayu_store)
-    yield made
-    await made.source.close()
+async def session_case(unchanged_with_sessions: Stored) -> AsyncIterator[Case]:
+    """Give a source that knows sessions (a ledger does not), over a store that nobody changes."""
+    async with opened(unchanged_with_sessions) as case:
+        yield case
 
 
 @pytest.fixture
-async def own_session_case(any_cayu_store: CayuStore) -> AsyncIterator[Case]:
-    """Give a source that can show a session, over a store that the test may change."""
-    made = cayu_case(any_cayu_store)
-    yield made
-    await made.source.close()
+async def own_session_case(own_with_sessions: Stored) -> AsyncIterator[Case]:
+    """Give a source that knows sessions, over a store that the test may change."""
+    async with opened(own_with_sessions) as case:
+        yield case
 
 
 async def the_question(case: Case) -> Observation:
@@ -114,9 +132,8 @@ async def test_source_scans_and_observes(case: Case) -> None:
     assert isinstance(case.source, Observes)
 
 
-async def test_only_a_source_that_knows_sessions_can_be_asked_about_one(session_case: Case, case: Case) -> None:
+async def test_source_that_knows_sessions_can_be_asked_about_one(session_case: Case) -> None:
     assert isinstance(session_case.source, RefreshesSessions)
-    assert isinstance(case.source, RefreshesSessions) == (case.agent_name is not None)
 
 
 async def test_identity_is_stable_and_the_check_passes(case: Case) -> None:
@@ -149,12 +166,15 @@ async def test_small_pages_show_the_same_as_large_ones(case: Case, limit: int) -
 
 
 async def test_page_shows_what_is_known_already_too(case: Case) -> None:
+    """Of a request that has a notification the identity is enough; its reference was stored when it was enrolled."""
     everything = await shown(case.source)
     known = KnownIds(*(item.reference.attention_id for item in everything.values()))
 
     again = await shown(case.source, known=known)
 
-    assert {item.reference for item in again.values()} == {item.reference for item in everything.values()}
+    assert {session_id: item.reference.attention_id for session_id, item in again.items()} == {
+        session_id: item.reference.attention_id for session_id, item in everything.items()
+    }
 
 
 async def test_refused_cursor_says_so(case: Case) -> None:

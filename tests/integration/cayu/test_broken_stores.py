@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from reconciler.errors import SourceError, SourceRefused, SourceUnavailable, WrongStore
+from reconciler.errors import SourceError, SourceMissing, SourceRefused, SourceUnavailable, WrongStore
 from reconciler.sources.cayu import Options
 from reconciler.sources.cayu_store import store_errors
 from reconciler.sources.cayu_target import StoreFault, locate
@@ -42,7 +42,7 @@ def make_other_database(path: Path) -> None:
 
 
 BROKEN = [
-    (make_nothing, SourceUnavailable, StoreFault.STORE_MISSING),
+    (make_nothing, SourceMissing, StoreFault.STORE_MISSING),
     (make_empty_file, SourceRefused, StoreFault.NOT_A_CAYU_STORE),
     (make_text_file, SourceRefused, StoreFault.NOT_A_CAYU_STORE),
     (make_folder, SourceRefused, StoreFault.NOT_A_CAYU_STORE),

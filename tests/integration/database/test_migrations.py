@@ -17,9 +17,10 @@ import config
 import reconciler
 import sinks
 import worker
+from config.database import VERSION_TABLE
 from config.errors import ConfigError, SchemaError
 from config.metadata import METADATA
-from config.migrate import VERSION_TABLE, migrate, require_current
+from config.migrate import migrate, require_current
 from tests.support.databases import engine_for
 
 ROOMS = (config, sinks, reconciler, worker)

@@ -1,17 +1,21 @@
 """What happens when a provider does not simply accept: retries, bounds, unknown outcomes, broken destinations."""
 
+import asyncio
 import logging
 from datetime import timedelta
 from itertools import pairwise
 
 import pytest
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from config.clock import FrozenClock
 from reconciler.states import AttentionState
-from tests.support.delivering import Delivering
+from tests.support.delivering import START, Delivering
 from tests.support.scripted_channel import ScriptedChannel, destination_of
 from worker.channels.outcomes import FailureReason, Permanent, Sent, Temporary, Unknown
 from worker.channels.protocol import UnknownPolicy
+from worker.delivery import ledger
 from worker.delivery.backoff import BackOff
 from worker.delivery.limits import Limits
 
@@ -316,7 +320,7 @@ async def test_mail_is_resent_once_at_most(engine: AsyncEngine) -> None:
     await house.see("a")
 
     await worker.run_due()
-    await house.pass_time(worker, timedelta(hours=1), 10 * SECOND)
+    await house.pass_time(worker, timedelta(hours=1), timedelta(minutes=1))
 
     assert (len(mail.tries), (await house.delivery())["status"]) == (2, "dead")
 
@@ -425,3 +429,28 @@ async def test_destination_that_is_no_longer_configured_becomes_a_dead_letter(en
 
     row = await house.delivery(destination="old")
     assert (row["status"], row["reason"]) == ("dead", "no_destination")
+
+
+async def test_outage_of_the_database_is_waited_out(
+    sqlite_engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A known outcome is recorded as soon as the database takes it again: it never becomes an unknown one."""
+    hook = ScriptedChannel("hook", on_unknown=UnknownPolicy.GIVE_UP)
+    house = Delivering(sqlite_engine, [destination_of(hook)], clock=FrozenClock(START))
+    await house.see("a")
+    record, refused = ledger.record, []
+
+    async def refuse_twice(*arguments: object, **options: object) -> object:
+        if len(refused) < 2:
+            refused.append(arguments)
+            raise OperationalError("COMMIT", {}, Exception("the server went away"))
+        return await record(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ledger, "record", refuse_twice)
+    delivering = asyncio.create_task(house.engine().run_due())
+    while not delivering.done():
+        await house.clock.advance(SECOND / 10 if refused else timedelta(0))
+        await asyncio.sleep(0.002)
+    await delivering
+
+    assert ((await house.delivery())["status"], len(hook.tries)) == ("sent", 1)

@@ -101,7 +101,7 @@ async def test_unavailable_source_postpones_without_an_attempt_and_less_and_less
     house.source.states["a"] = AttentionState.UNAVAILABLE
 
     await worker.run_due()
-    await house.pass_time(worker, timedelta(hours=1), timedelta(seconds=5))
+    await house.pass_time(worker, timedelta(hours=1), timedelta(seconds=30))
 
     row = await house.delivery()
     assert (row["status"], row["reason"], row["attempts"]) == ("pending", "source_unavailable", 0)

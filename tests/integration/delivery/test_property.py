@@ -76,7 +76,7 @@ class Killer:
             raise Killed
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     policy=st.sampled_from(UnknownPolicy),
     answers=st.lists(st.sampled_from(sorted(ANSWERS)), max_size=8),

@@ -112,3 +112,49 @@ async def test_unavailable_answer_to_a_hint_leaves_the_request_open(reconciling:
     await reconciling.refresher.round()
 
     assert await reconciling.states() == {"attention_0001": "unavailable"}
+
+
+async def test_outage_of_a_store_is_noticed_by_few_questions_and_ends_with_all_refreshed(
+    reconciling: Reconciling,
+) -> None:
+    for number in range(50):
+        await reconciling.hint(f"session-{number}", f"e{number}")
+    reconciling.source.is_down = True
+
+    await reconciling.refresher.round()
+    asked = len(reconciling.source.asked_sessions)
+    at_once = await reconciling.refresher.round()
+    reconciling.source.is_down = False
+    await reconciling.clock.advance(timedelta(minutes=2))
+    await reconciling.refresher.round()
+
+    assert asked <= 5
+    assert at_once.sessions == 0
+    assert at_once.retry_at is not None
+    assert (await reconciling.inbox.counts()).unprocessed == 0
+
+
+async def test_session_that_can_never_be_read_does_not_hold_up_the_others(reconciling: Reconciling) -> None:
+    """More of them than make an outage: each round asks others."""
+    reconciling.source.broken_sessions = {f"session-{number}" for number in range(4)}
+    for number in range(10):
+        await reconciling.hint(f"session-{number}", f"e{number}")
+
+    first = await reconciling.refresher.round()
+    assert first.retry_at is not None
+    await reconciling.clock.advance(first.retry_at - reconciling.clock.now())
+    await reconciling.refresher.round()
+
+    assert (await reconciling.inbox.counts()).unprocessed == 4
+
+
+async def test_nobody_wakes_up_for_hints_that_another_process_has_done(reconciling: Reconciling) -> None:
+    reconciling.source.problems = frozenset({Incomplete.PENDING_ACTION_ISSUES})
+    await reconciling.hint("session-1", "e1")
+    await reconciling.refresher.round()
+    await reconciling.inbox.mark_processed(await reconciling.inbox.unprocessed([NAMESPACE], limit=10))
+    await reconciling.clock.advance(timedelta(seconds=10))
+
+    refreshed = await reconciling.refresher.round()
+
+    assert refreshed.retry_at is None

@@ -184,3 +184,44 @@ async def test_second_sweeper_of_a_namespace_waits_its_turn(reconciling: Reconci
         assert await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL) is None
         await reconciling.clock.advance(timedelta(minutes=2))
         assert await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL) is not None
+
+
+async def test_outage_asks_few_and_afterwards_a_settled_request_is_found_at_once(reconciling: Reconciling) -> None:
+    """However long it lasted: it is the store that was away, not the reference."""
+    reconciling.source.pending = requests(range(1, 21))
+    await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
+    reconciling.source.is_down = True
+    reconciling.source.observed.clear()
+
+    for _ in range(8):
+        await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
+        await reconciling.clock.advance(timedelta(minutes=30))
+    asked = len(reconciling.source.observed)
+    during = set((await reconciling.states()).values())
+    reconciling.source.is_down = False
+    reconciling.source.settle(1, RESOLVED)
+    await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
+
+    assert asked <= 8 * 4
+    assert during == {"unavailable"}
+    states = await reconciling.states()
+    assert states.pop("attention_0001") == "resolved"
+    assert set(states.values()) == {"active"}
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+async def test_pass_that_is_asked_for_during_a_pass_stays_due(reconciling: Reconciling, mode: Mode) -> None:
+    """What this one has read already may be what the other is wanted for."""
+
+    async def want() -> None:
+        await reconciling.clock.advance(timedelta(seconds=1))
+        await reconciling.namespaces.want_full()
+        await reconciling.namespaces.want_head([NAMESPACE])
+
+    await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
+    reconciling.source.on_page = want
+    await reconciling.sweeper.sweep(NAMESPACE, mode)
+
+    remembered = await reconciling.namespaces.get(NAMESPACE)
+    assert remembered.sweep_due_at <= reconciling.clock.now()
+    assert remembered.head_due_at <= reconciling.clock.now()

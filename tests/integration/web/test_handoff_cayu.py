@@ -19,9 +19,9 @@ from reconciler.references import Reference, cayu_attention_id
 from reconciler.states import Kind
 from reconciler.tables import NOTIFICATIONS
 from tests.support.handoff import TOKEN, handoff_app, point, reports, serving
+from tests.support.handoff_server import receiver
 from worker.scripted.runtime import close_store, make_app, open_store, pause
 from worker.scripted.settling import Verb, current_action, settle
-from worker.web.server import WebServer
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Agent:
 
 
 @asynccontextmanager
-async def agent(folder: Path, server: WebServer, *, token: str = TOKEN, **options: Any) -> AsyncIterator[Agent]:
-    receiver = HumanAttentionReceiver(url=f"{server.url}/handoff/prod", token=token)
+async def agent(folder: Path, url: str, *, token: str = TOKEN, **options: Any) -> AsyncIterator[Agent]:
+    receiver = HumanAttentionReceiver(url=f"{url}/handoff/prod", token=token)
     handoff = HumanAttentionHandoff(receiver, failure_backoff_seconds=0, **options)
     store = open_store(str(folder / "cayu.db"))
     try:
@@ -68,7 +68,7 @@ LIVES: list[tuple[Any, Verb, str, str]] = [
 
 async def test_each_kind_of_request_lives_and_ends_at_the_receiver(sqlite_engine: AsyncEngine, tmp_path: Path) -> None:
     app = handoff_app({"prod": point(sqlite_engine, "prod")})
-    async with serving(app) as server, agent(tmp_path, server) as producer:
+    async with serving(app) as server, agent(tmp_path, server.url) as producer:
         for number, (kind, _, _, _) in enumerate(LIVES):
             await pause(producer.app, kind, f"s-{number}", labels={"requester": "alice@example.com"})
         opened = await states(sqlite_engine)
@@ -89,7 +89,7 @@ async def test_delegated_request_is_the_childs_with_its_parents_requester(
     postgres_engine: AsyncEngine, tmp_path: Path
 ) -> None:
     app = handoff_app({"prod": point(postgres_engine, "prod")})
-    async with serving(app) as server, agent(tmp_path, server) as producer:
+    async with serving(app) as server, agent(tmp_path, server.url) as producer:
         await pause(producer.app, "delegated_action", "parent", labels={"requester": "bob"})
         opened = await states(postgres_engine)
         await producer.settle("parent", "answer")
@@ -102,7 +102,7 @@ async def test_delegated_request_is_the_childs_with_its_parents_requester(
 
 async def test_session_that_opted_out_never_appears(sqlite_engine: AsyncEngine, tmp_path: Path) -> None:
     app = handoff_app({"prod": point(sqlite_engine, "prod")})
-    async with serving(app) as server, agent(tmp_path, server) as producer:
+    async with serving(app) as server, agent(tmp_path, server.url) as producer:
         await pause(producer.app, "user_input", "quiet", metadata={"cayu:attention_handoff": False})
         await producer.handoff.reconcile_once()
 
@@ -111,7 +111,7 @@ async def test_session_that_opted_out_never_appears(sqlite_engine: AsyncEngine, 
 
 async def test_receiver_that_was_down_is_repaired_by_one_pass(sqlite_engine: AsyncEngine, tmp_path: Path) -> None:
     app = handoff_app({"prod": point(sqlite_engine, "prod")})
-    async with serving(app) as server, agent(tmp_path, server) as producer:
+    async with serving(app) as server, agent(tmp_path, server.url) as producer:
         port = int(server.url.rsplit(":", 1)[1])
         await server.__aexit__(None, None, None)
         await pause(producer.app, "tool_approval", "s-1")
@@ -125,21 +125,20 @@ async def test_receiver_that_was_down_is_repaired_by_one_pass(sqlite_engine: Asy
     assert await states(sqlite_engine) == {"s-1": ("tool_approval", "active", None)}
 
 
-async def test_restart_between_observation_and_verify_settles_late_and_truly(
-    engine: AsyncEngine, tmp_path: Path
+async def test_receiver_killed_between_observation_and_verify_settles_late_and_truly(
+    migrated_sqlite_url: str, sqlite_engine: AsyncEngine, tmp_path: Path
 ) -> None:
-    async with serving(handoff_app({"prod": point(engine, "prod")})) as first:
-        port = int(first.url.rsplit(":", 1)[1])
-        async with agent(tmp_path, first) as producer:
+    with receiver(migrated_sqlite_url) as first:
+        async with agent(tmp_path, first.url) as producer:
             await pause(producer.app, "user_input", "s-1")
-            await first.__aexit__(None, None, None)
+            first.kill()
             await producer.settle("s-1", "answer")
-            between = await states(engine)
-            async with serving(handoff_app({"prod": point(engine, "prod")}), port=port):
+            between = await states(sqlite_engine)
+            with receiver(migrated_sqlite_url, port=first.port):
                 await producer.handoff.reconcile_once()
 
     assert between == {"s-1": ("user_input", "active", None)}
-    assert await states(engine) == {"s-1": ("user_input", "resolved", None)}
+    assert await states(sqlite_engine) == {"s-1": ("user_input", "resolved", None)}
 
 
 async def test_interrupted_scan_resumes_where_the_receiver_remembers(
@@ -147,7 +146,7 @@ async def test_interrupted_scan_resumes_where_the_receiver_remembers(
 ) -> None:
     """Also: references over several pages, and a cursor that the runtime no longer takes."""
     app = handoff_app({"prod": point(sqlite_engine, "prod")})
-    async with serving(app) as server, agent(tmp_path, server, page_size=1, max_pages=2) as producer:
+    async with serving(app) as server, agent(tmp_path, server.url, page_size=1, max_pages=2) as producer:
         quiet = make_app(producer.store)  # pauses that no sink hands off
         for number in range(3):
             await pause(quiet, "user_input", f"s-{number}")
@@ -177,7 +176,7 @@ async def test_declined_token_is_dropped_by_the_sink_and_seen_by_the_pass(
     sqlite_engine: AsyncEngine, tmp_path: Path
 ) -> None:
     app = handoff_app({"prod": point(sqlite_engine, "prod")})
-    async with serving(app) as server, agent(tmp_path, server, token="revoked") as producer:
+    async with serving(app) as server, agent(tmp_path, server.url, token="revoked") as producer:
         with pytest.raises(HumanAttentionHandoffError) as raised:
             await producer.handoff.reconcile_once()
 
@@ -226,7 +225,7 @@ def test_identity_is_the_one_that_cayu_computes(kind: Kind, tool_call_id: str | 
         attention_id=cayu_attention_id(made),
         session_id=made.session_id,
         session_instance_id=made.session_instance_id,
-        kind=made.kind.value,  # type: ignore[arg-type]
+        kind=made.kind.value,
         action_id=made.action_id,
         round_id=made.round_id,
         tool_call_id=made.tool_call_id,

@@ -12,15 +12,7 @@ from pathlib import Path
 import httpx
 
 ROOT = Path(__file__).parents[3]
-CONFIG = """
-[web]
-listen = "127.0.0.1:0"
-admin_listen = "127.0.0.1:0"
-
-[[sources]]
-namespace = "prod"
-type = "handoff"
-"""
+README = (ROOT / "README.md").read_text()
 # What a model would decide, without one: pay the invoice, then say so.
 SCRIPTED = """
 from cayu.evals import ScriptedModelProvider
@@ -97,14 +89,23 @@ async def scaffold(folder: Path) -> Path:
     return project
 
 
+def one_minute() -> tuple[str, list[str]]:
+    """Return the configuration of README's section, and the lines of its shell."""
+    section = README.split("## Connect a Cayu agent in one minute")[1].split("\n## ")[0]
+    blocks = dict(re.findall(r"```(toml|sh)\n(.*?)```", section, re.DOTALL))
+    return blocks["toml"], blocks["sh"].splitlines()
+
+
 async def test_scaffolded_agent_needs_two_variables_and_no_code(tmp_path: Path) -> None:
-    (tmp_path / "handbell.toml").write_text(CONFIG)
+    configuration, shell = one_minute()
+    (tmp_path / "handbell.toml").write_text(configuration)
+    ports = {"HANDBELL_WEB__LISTEN": "127.0.0.1:0", "HANDBELL_WEB__ADMIN_LISTEN": "127.0.0.1:0"}
     port = free_port()
     project = await scaffold(tmp_path)
-    async with running(sys.executable, "-m", "handbell", "run", cwd=tmp_path) as handbell:
+    async with running(sys.executable, "-m", "handbell", "run", cwd=tmp_path, **ports) as handbell:
         exports = [await handbell.line(lambda line: line.startswith("export CAYU_")) for _ in range(2)]
         variables = dict(export.removeprefix("export ").split("=", 1) for export in exports)
-        serve = (sys.executable, "-m", "cayu.cli", "serve", "--dev", "--port", str(port))
+        serve = (sys.executable, "-m", "cayu.cli", *shell[2].split()[1:], "--port", str(port))
         async with running(*serve, cwd=project, PYTHONPATH=str(project), **variables) as agent:
             await agent.line(lambda line: "Uvicorn running" in line or "startup complete" in line)
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/api", timeout=60) as person:
@@ -116,7 +117,7 @@ async def test_scaffolded_agent_needs_two_variables_and_no_code(tmp_path: Path) 
                     lambda line: re.search("resolved|approved", line, re.IGNORECASE) is not None
                 )
 
-    assert variables.keys() == {"CAYU_ATTENTION_HANDOFF_URL", "CAYU_ATTENTION_HANDOFF_TOKEN"}
+    assert [f"export {name}" for name in variables] == [line.split("=")[0] for line in shell[:2]]
     assert "SENSITIVE" not in "\n".join(handbell.lines)
     assert opened != settled
     assert item["attention_id"].startswith("attention_")

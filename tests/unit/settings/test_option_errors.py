@@ -91,11 +91,11 @@ def test_keys_taken_out_before_are_offered_at_the_top_only() -> None:
 
 def test_exception_says_the_first_line_and_counts_the_others() -> None:
     with pytest.raises(ValidationError) as caught:
-        Table.model_validate({"port": 0, "x": 1})
+        Table.model_validate({"port": 0, "hots": 1})
 
     error = option_error(caught.value, model=Table, where="[channels.mail]")
 
-    assert str(error) == "[channels.mail] host: required, but not set (and 2 more)"
+    assert str(error) == '[channels.mail] hots: unknown key; did you mean "host"? (and 2 more)'
     assert error.exit_code == 2
 
 
