@@ -15,6 +15,7 @@ from config.database import READ_ONLY
 from config.steps import Step, StepHook, ignore_step
 from reconciler import changes, outbox
 from reconciler.changes import Standing
+from reconciler.pause_store.captures import forget_tokens
 from reconciler.plan import plan
 from reconciler.reasons import Door
 from reconciler.references import Observation
@@ -94,6 +95,9 @@ class Notifications:
         made += await changes.move(connection, work.moved, known, now=now)
         await changes.touch(connection, work.seen_again, known)
         await changes.record(connection, made, door=door, now=now)
+        await forget_tokens(
+            connection, namespace, [change.attention_id for change, _ in made if change.new.is_terminal]
+        )
         conflicts = await changes.record_conflicts(connection, work.conflicts, known, door=door, now=now)
         told = await outbox.told_of(connection, [change.notification_id for change, _ in made])
         routing = self._routing()
