@@ -17,7 +17,7 @@ demo: $(VENV)/.runtime ## The whole life cycle on a real runtime; needs no serve
 	@$(PY) -m handbell demo
 
 test: $(VENV)/.dev ## All tests
-	@$(PY) -m pytest -q -n $(TEST_WORKERS)
+	@$(PY) -m pytest -q -n $(TEST_WORKERS) --dist loadgroup
 
 check: style types contracts test ## What must hold of every commit: style, types, contracts, tests
 

@@ -10,24 +10,23 @@ from sqlalchemy import Row, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from config.statements import insert_ignoring
-from reconciler.plan import Change
+from reconciler.cases import CASE_COLUMNS, case_from
+from reconciler.plan import Case
 from reconciler.reasons import Door
 from reconciler.references import Observation
-from reconciler.routes import Subject
-from reconciler.states import OPEN_STATES, AttentionState, Evidence, Kind
+from reconciler.states import OPEN_STATES, AttentionState, Evidence
 from reconciler.tables import HISTORY, NOTIFICATIONS
 
 _OPEN_WORDS = sorted(state.value for state in OPEN_STATES)
-_SUBJECT = (
-    NOTIFICATIONS.c.id,
-    NOTIFICATIONS.c.namespace,
-    NOTIFICATIONS.c.attention_id,
-    NOTIFICATIONS.c.kind,
-    NOTIFICATIONS.c.agent_name,
-    NOTIFICATIONS.c.requester,
-    NOTIFICATIONS.c.labels,
-    NOTIFICATIONS.c.dismissed_at,
-)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A request that is new (`old` is None) or has another state than before; `case` is how it stands now."""
+
+    case: Case
+    old: AttentionState | None
+
 
 Made = list[tuple[Change, Observation]]
 
@@ -60,9 +59,9 @@ async def enroll(connection: AsyncConnection, namespace: str, items: Sequence[Ob
     if not items:
         return []
     by_id = {item.reference.attention_id: item for item in items}
-    statement = insert_ignoring(connection, NOTIFICATIONS).returning(*_SUBJECT)
+    statement = insert_ignoring(connection, NOTIFICATIONS).returning(*CASE_COLUMNS)
     rows = await connection.execute(statement, [_row(namespace, item, now) for item in items])
-    return [(_change(row, None, by_id[row.attention_id].state), by_id[row.attention_id]) for row in rows]
+    return [(_change(row, None), by_id[row.attention_id]) for row in rows]
 
 
 async def move(
@@ -74,6 +73,7 @@ async def move(
     JSON makes SQLite scan the table for every row. Who loses the race against another observer changes nothing.
     """
     groups: dict[tuple[AttentionState, AttentionState, Evidence], dict[int, Observation]] = defaultdict(dict)
+    await _lock_in_order(connection, [known[item.reference.attention_id].id for item in items])
     for item in items:
         row = known[item.reference.attention_id]
         groups[row.state, item.state, item.reason][row.id] = item
@@ -96,11 +96,22 @@ async def move(
                 NOTIFICATIONS.c.state.in_(_OPEN_WORDS),
             )
             .values(values)
-            .returning(*_SUBJECT)
+            .returning(*CASE_COLUMNS)
         )
         if new is not old:
-            made += [(_change(row, old, new), members[row.id]) for row in rows]
+            made += [(_change(row, old), members[row.id]) for row in rows]
     return made
+
+
+async def _lock_in_order(connection: AsyncConnection, ids: Sequence[int]) -> None:
+    """Whoever locks several requests does so in the order of their ids, or two of them could wait for each other."""
+    if len(ids) > 1 and connection.dialect.name != "sqlite":
+        await connection.execute(
+            select(NOTIFICATIONS.c.id)
+            .where(NOTIFICATIONS.c.id.in_(sorted(ids)))
+            .order_by(NOTIFICATIONS.c.id)
+            .with_for_update(key_share=True)
+        )
 
 
 async def touch(connection: AsyncConnection, items: Sequence[Observation], known: Mapping[str, Standing]) -> None:
@@ -118,7 +129,9 @@ async def touch(connection: AsyncConnection, items: Sequence[Observation], known
 
 async def record(connection: AsyncConnection, made: Made, *, door: Door, now: datetime) -> None:
     """Append a history row for each change."""
-    rows = [_history(change.notification_id, change.old, item, door, now, is_conflict=False) for change, item in made]
+    rows = [
+        _history(change.case.notification_id, change.old, item, door, now, is_conflict=False) for change, item in made
+    ]
     if rows:
         await connection.execute(insert(HISTORY), rows)
 
@@ -150,9 +163,8 @@ async def record_conflicts(
     return len(fresh)
 
 
-def _change(row: Row[Any], old: AttentionState | None, new: AttentionState) -> Change:
-    subject = Subject(row.namespace, Kind(row.kind), row.agent_name, row.requester, row.labels)
-    return Change(row.id, row.attention_id, subject, old, new, is_dismissed=row.dismissed_at is not None)
+def _change(row: Row[Any], old: AttentionState | None) -> Change:
+    return Change(case_from(row), old)
 
 
 def _row(namespace: str, item: Observation, now: datetime) -> dict[str, Any]:

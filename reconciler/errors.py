@@ -6,7 +6,10 @@ ReconcilerError
     SourceRefused           it answers, but not to us: credentials or configuration must change
     WrongStore              another store stands under this namespace's name than the one it knows
   UnknownNamespace          a namespace without a source was named
+  UnknownAttention          no notification has the attention id
   AmbiguousAttention        an attention id exists in several namespaces
+  SettledAttention          the request that a person spoke of is over
+  UnknownSilence            no silence that has not ended has the number
 """
 
 
@@ -48,3 +51,11 @@ class UnknownAttention(ReconcilerError):  # noqa: N818  # states a fact
 
 class AmbiguousAttention(ReconcilerError):  # noqa: N818  # states a fact
     """An attention id exists in more than one namespace; the caller must name one."""
+
+
+class SettledAttention(ReconcilerError):  # noqa: N818  # states a fact
+    """The request that a person spoke of is over."""
+
+
+class UnknownSilence(ReconcilerError):  # noqa: N818  # states a fact
+    """No silence that has not ended has the number that was named."""

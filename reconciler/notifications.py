@@ -13,13 +13,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from config.clock import Clock
 from config.database import READ_ONLY
 from config.steps import Step, StepHook, ignore_step
-from reconciler import changes, outbox
+from reconciler import changes
+from reconciler.cases import with_spans
 from reconciler.changes import Standing
 from reconciler.pause_store.captures import forget_tokens
-from reconciler.plan import plan
+from reconciler.plan import Case, Trigger
+from reconciler.planning import plan_all
 from reconciler.reasons import Door
 from reconciler.references import Observation
-from reconciler.routes import Route, Target
+from reconciler.routes import Routing
+from reconciler.states import AttentionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +32,6 @@ class Applied:
     new: int = 0
     changed: int = 0
     conflicts: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Routing:
-    """Who is to be told: the routes and the destinations that they name; replaced as a whole on a reload."""
-
-    routes: Sequence[Route]
-    targets: Mapping[str, Target]
 
 
 class Notifications:
@@ -95,25 +90,19 @@ class Notifications:
         made += await changes.move(connection, work.moved, known, now=now)
         await changes.touch(connection, work.seen_again, known)
         await changes.record(connection, made, door=door, now=now)
-        await forget_tokens(
-            connection, namespace, [change.attention_id for change, _ in made if change.new.is_terminal]
-        )
+        settled = [item.reference.attention_id for _, item in made if item.state.is_terminal]
+        await forget_tokens(connection, namespace, settled)
         conflicts = await changes.record_conflicts(connection, work.conflicts, known, door=door, now=now)
-        told = await outbox.told_of(connection, [change.notification_id for change, _ in made])
-        routing = self._routing()
-        plans = [
-            plan(
-                change,
-                routes=routing.routes,
-                targets=routing.targets,
-                told=told.get(change.notification_id, ()),
-                now=now,
-            )
-            for change, _ in made
-        ]
-        planned = await outbox.store(connection, plans, now=now)
+        planned = await plan_all(connection, await _cases(connection, made), Trigger.SEEN, self._routing(), now=now)
         new = sum(change.old is None for change, _ in made)
         return Applied(new, len(made) - new, conflicts), planned > 0
+
+
+async def _cases(connection: AsyncConnection, made: changes.Made) -> list[Case]:
+    """Only what comes back has time behind it that does not count."""
+    back = [change.case for change, _ in made if change.old is AttentionState.UNAVAILABLE]
+    other = [change.case for change, _ in made if change.old is not AttentionState.UNAVAILABLE]
+    return [*other, *await with_spans(connection, back)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
+from reconciler.quiet import Quiet
 from reconciler.states import Kind
 
 _NONE: Mapping[str, tuple[str, ...]] = MappingProxyType({})
@@ -12,11 +14,15 @@ _NONE: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A configured destination as the plan sees it: its name, its channel's type and its stable recipients."""
+    """A configured destination as the plan sees it: its name, its channel's type and its stable recipients.
+
+    `fallback` names the destinations that stand in while this one is broken.
+    """
 
     name: str
     channel: str
     recipients: tuple[str, ...]
+    fallback: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,14 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class Escalation:
+    """Who is told too where a request still waits `after` its opening was due."""
+
+    after: timedelta
+    notify: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """One `[[routes]]` table; `name` is how decisions name it (`routes[0]`, or `default`)."""
 
@@ -59,6 +73,42 @@ class Route:
     match: Match
     notify: tuple[str, ...]
     goes_on: bool = False  # `continue`: later routes may match too
+    remind_every: timedelta | None = None
+    remind_at_most: int | None = None
+    escalate: tuple[Escalation, ...] = ()
+    stagger: timedelta | None = None
+    quiet: Quiet | None = None
+    digest_window: timedelta | None = None
+    storm_limit: int | None = None
+    explains: bool = False  # whether each message says why its reader is told
+
+    @property
+    def destinations(self) -> tuple[str, ...]:
+        """Return every destination that the route names, those of `notify` first."""
+        return (*self.notify, *(name for step in self.escalate for name in step.notify))
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Who is to be told: the routes and the destinations that they name; replaced as a whole on a reload."""
+
+    routes: Sequence[Route]
+    targets: Mapping[str, Target]
+
+    def targets_of(self, names: Iterable[str]) -> list[Target]:
+        """Return the destinations of these names that are configured."""
+        return [self.targets[name] for name in names if name in self.targets]
+
+    def owner(self, subject: Subject, destination: str) -> Route | None:
+        """Return the route by which `destination` is told of the subject, itself or as somebody's fallback."""
+        decided = list(matching(self.routes, subject))
+        for route in decided:
+            if destination in route.destinations:
+                return route
+        for route in decided:
+            if any(destination in target.fallback for target in self.targets_of(route.destinations)):
+                return route
+        return None
 
 
 def matching(routes: Sequence[Route], subject: Subject) -> Iterable[Route]:

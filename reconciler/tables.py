@@ -156,6 +156,8 @@ DELIVERIES = Table(
     Column("forgiven_attempts", Integer(), nullable=False, server_default=text("0")),  # those before the last redrive
     Column("created_at", Instant(), nullable=False),
     Column("finished_at", Instant()),
+    Column("due_at", Instant()),  # when the plan wants it said; tries and waits do not move it; a notice has none
+    Column("carrier_id", ROW_ID),  # the delivery that it is told together with, and that alone is claimed; no reference
     UniqueConstraint("notification_id", "destination", "recipient", "purpose"),
     UniqueConstraint("notice_id", "destination", "recipient"),
     CheckConstraint("(notification_id IS NULL) <> (notice_id IS NULL)", name="subject"),
@@ -165,8 +167,14 @@ Index(
     "ix_deliveries_due",
     DELIVERIES.c.destination,
     DELIVERIES.c.next_attempt_at,
-    sqlite_where=text("status IN ('pending', 'unknown')"),
-    postgresql_where=text("status IN ('pending', 'unknown')"),
+    sqlite_where=text("status IN ('pending', 'unknown') AND carrier_id IS NULL"),
+    postgresql_where=text("status IN ('pending', 'unknown') AND carrier_id IS NULL"),
+)
+Index(
+    "ix_deliveries_carrier",
+    DELIVERIES.c.carrier_id,
+    sqlite_where=text("carrier_id IS NOT NULL"),
+    postgresql_where=text("carrier_id IS NOT NULL"),
 )
 Index(
     "ix_deliveries_leased",
@@ -221,6 +229,8 @@ DESTINATIONS = Table(
     Column("broken_reason", String(WORD_CHARS)),
     Column("paused_at", Instant()),  # the dead-letter limit was reached; a redrive lifts it
     Column("next_send_at", Instant()),  # the throttle: nothing goes before then
+    Column("storm_since_at", Instant()),  # the minute in which openings are counted, where a route limits them
+    Column("storm_openings", Integer()),
 )
 
 # One bounded pass over a source, or over the references that it did not show.

@@ -20,14 +20,13 @@ from config.clock import Clock, SystemClock
 from config.database import create_engine
 from config.loading import Configuration
 from config.migrate import migrate, require_current
-from config.route_settings import RouteSettings
 from config.settings import Settings, SourceSettings
 from config.steps import StepHook, ignore_step
 from reconciler.confirm import Confirmer
 from reconciler.namespaces import Namespaces
-from reconciler.notifications import Notifications, Routing
+from reconciler.notifications import Notifications
 from reconciler.overdue import OverdueNotices
-from reconciler.routes import Match, Route, default_routes
+from reconciler.routes import Routing
 from reconciler.source_book import Entry, SourceBook
 from reconciler.sources.registry import build_source, source_options
 from reconciler.sources.services import SourceServices
@@ -43,6 +42,7 @@ from worker.delivery.limits import Limits
 from worker.delivery.messages import Links
 from worker.delivery.tools import target_of
 from worker.housekeeping import Keep, Retention
+from worker.route_wiring import routing_of
 
 log = structlog.get_logger()
 
@@ -63,6 +63,7 @@ class Core:
     book: SourceBook
     destinations: Mapping[str, Destination]
     notifications: Notifications
+    routing: Callable[[], Routing]
 
     @property
     def settings(self) -> Settings:
@@ -103,7 +104,7 @@ async def open_core(
         services = SourceServices(clock=clock, folder=configuration.folder, http=http)
         book = SourceBook(_entries(settings, services, await namespaces.boundaries()), namespaces)
         stack.push_async_callback(book.close)
-        routing = _routing(settings, destinations)
+        routing = routing_of(settings.routes, destinations.values())
         yield Core(
             configuration=configuration,
             clock=clock,
@@ -114,6 +115,7 @@ async def open_core(
             book=book,
             destinations=destinations,
             notifications=Notifications(engine, clock, lambda: routing, on_outbox=on_outbox, on_step=on_step),
+            routing=lambda: routing,
         )
 
 
@@ -233,20 +235,3 @@ def _with_boundary(namespace: str, options: BaseModel, boundaries: Mapping[str, 
     if getattr(options, "enroll_after", None) != standing:
         log.warning("source.boundary_kept", namespace=namespace, enrolled_after=standing and standing.isoformat())
     return options.model_copy(update={"enroll_after": standing})
-
-
-def _routing(settings: Settings, destinations: Mapping[str, Destination]) -> Routing:
-    targets = {name: target_of(item) for name, item in destinations.items()}
-    routes = tuple(_route(number, route) for number, route in enumerate(settings.routes))
-    return Routing(routes or default_routes(destinations), targets)
-
-
-def _route(number: int, route: RouteSettings) -> Route:
-    match = Match(
-        namespace=route.match.namespace,
-        kind=route.match.kind,
-        agent=route.match.agent,
-        requester=route.match.requester,
-        labels=route.match.labels,
-    )
-    return Route(name=f"routes[{number}]", match=match, notify=route.notify, goes_on=route.goes_on)

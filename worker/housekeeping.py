@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from config.clock import Clock
 from reconciler.pause_store.tables import ANSWERS, CAPTURES, CROSS_SCOPE_AUDIT, ISSUANCE
 from reconciler.reasons import DeliveryStatus
+from reconciler.routing_tables import SILENCES
 from reconciler.states import TERMINAL_STATES
 from reconciler.tables import AUDIT, DELIVERIES, NOTIFICATIONS, SWEEPS, WITHHELD
 from sinks.tables import INBOX, INBOX_DEAD
@@ -70,6 +71,7 @@ class Retention:
             (SWEEPS, SWEEPS.c.id, SWEEPS.c.finished_at < now - keep.sweeps),
             (WITHHELD, WITHHELD.c.attention_id, WITHHELD.c.seen_at < now - keep.settled),
             (AUDIT, AUDIT.c.id, AUDIT.c.done_at < now - keep.audit),
+            (SILENCES, SILENCES.c.id, SILENCES.c.ends_at < now - keep.audit),
             *self._pause_rules(now),
         )
 

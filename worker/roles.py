@@ -25,6 +25,7 @@ from config.steps import StepHook, ignore_step
 from reconciler.errors import SourceError, SourceMissing, SourceRefused, WrongStore
 from reconciler.leases import Leases
 from reconciler.refresh import Refresher
+from reconciler.replanning import Replanner
 from reconciler.sweep import Pass, Sweeper
 from sinks.consumer import Consumer
 from sinks.incidents import Incidents
@@ -45,6 +46,7 @@ log = structlog.get_logger()
 
 OVERDUE_EVERY = timedelta(minutes=1)
 ORPHANS_EVERY = timedelta(minutes=10)
+REPLAN_EVERY = timedelta(seconds=10)
 
 _AFTER_A_FAILURE = timedelta(seconds=2)
 
@@ -167,7 +169,9 @@ async def started(
             tasks += _sink_tasks(core, client, name, refresh_bell)
         if Role.WORK in roles:
             await _check_sources(core)
-            tasks += _work_tasks(core, server, refresh_bell, delivery_bell, metrics)
+            replanner = Replanner(core.engine, core.clock, core.routing, on_outbox=delivery_bell.ring)
+            await replanner.adopt()
+            tasks += _work_tasks(core, server, refresh_bell, delivery_bell, metrics, replanner)
         address = _admin_address(core, admin_listen)
         admin = await stack.enter_async_context(
             open_admin(core, server, metrics, address, asks_sources=Role.WORK in roles)
@@ -207,7 +211,12 @@ def _sink_tasks(core: Core, redis: Redis, name: str, bell: Bell) -> list[Task]:
 
 
 def _work_tasks(
-    core: Core, server: RedisServer, refresh_bell: Bell, delivery_bell: Bell, metrics: Metrics
+    core: Core,
+    server: RedisServer,
+    refresh_bell: Bell,
+    delivery_bell: Bell,
+    metrics: Metrics,
+    replanner: Replanner,
 ) -> list[Task]:
     parts = (core.engine, core.clock, core.book, core.namespaces, core.notifications)
     sweeper = Sweeper(*parts, on_pass=lambda passed: _count(metrics, passed, core.clock), on_step=core.on_step)
@@ -216,6 +225,9 @@ def _work_tasks(
 
     async def end_orphans() -> None:
         await delivery.end_orphans()
+
+    async def replan() -> None:
+        await replanner.run()
 
     chores = Chores(
         clock=core.clock,
@@ -227,6 +239,7 @@ def _work_tasks(
             "retention": Chore(retention(core).run, RETENTION_EVERY),
             "overdue": Chore(overdue_notices(core).run, OVERDUE_EVERY),
             "orphans": Chore(end_orphans, ORPHANS_EVERY),
+            "replan": Chore(replan, REPLAN_EVERY),
         },
     )
     return [

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from config.clock import Clock, SystemClock
-from reconciler.errors import SourceError, SourceRefused, SourceUnavailable, WrongStore
+from reconciler.errors import SourceError, SourceMissing, SourceRefused, SourceUnavailable, WrongStore
 from reconciler.references import Observation, Reference
 from reconciler.sources.protocol import Known, Observes, Page, RefreshesSessions, Scans, SessionView, Source
 from reconciler.sources.services import SourceServices
@@ -31,7 +31,7 @@ _NICENESS = 5
 # How long the child may take to end by itself before it is killed.
 _END_SECONDS = 5.0
 
-_ERRORS = {error.__name__: error for error in (SourceError, SourceRefused, SourceUnavailable, WrongStore)}
+_ERRORS = {error.__name__: error for error in (SourceMissing, SourceRefused, SourceUnavailable, WrongStore)}
 
 
 class Whole(Source, Scans, RefreshesSessions, Observes, Protocol):
@@ -131,7 +131,7 @@ class _Child:
                 return value
             else:
                 name, reason, message = value
-                raise _ERRORS[name](reason, message)
+                raise _ERRORS.get(name, SourceUnavailable)(reason, message)
 
     async def end(self) -> None:
         """Close the pipe, on which the child ends; kill it where it does not."""

@@ -45,5 +45,5 @@ class Options(BaseModel):
     )
     requests_per_second: Annotated[float, Field(gt=0, le=100_000)] = Field(
         default=200,
-        description="Captures a second that each process takes from this source; beyond it 429 is answered.",
+        description="Requests a second that each process takes from this source; beyond it 429 is answered.",
     )

@@ -1,7 +1,7 @@
 """What a source can do, as explicit types: scan, refresh a session, observe a reference, or none of them.
 
 The reconciler asks `isinstance(source, Scans)` and the like; a push-only source has none of the three.
-A conformance suite (tests/contract/sources) runs against every implementation.
+`reconciler.sources.testing.conformance` holds what is asked of every implementation; docs/plug-ins.md shows one.
 """
 
 from collections.abc import Sequence

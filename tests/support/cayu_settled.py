@@ -1,6 +1,7 @@
 """A Cayu store in which every request has come to its end, in every way that Cayu 0.15 knows; made once."""
 
 import asyncio
+import pickle
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from reconciler.references import Reference
 from tests.support.cayu_postgres import CayuServer
 from tests.support.cayu_stores import CayuStore
+from tests.support.made_once import folder_of_the_run, made_once
 from tests.support.postgres import execute
 from tests.support.sources import cayu_source, shown
 from worker.scripted.runtime import Kind, pause
@@ -64,8 +66,14 @@ async def _settle_everything(store: CayuStore) -> SettledStore:
 
 @pytest.fixture(scope="session")
 def settled_sqlite(paused_file: Path, tmp_path_factory: pytest.TempPathFactory) -> SettledStore:
-    path = shutil.copy(paused_file, tmp_path_factory.mktemp("settled") / "cayu.db")
-    return asyncio.run(_settle_everything(CayuStore(str(path))))
+    """Return the settled SQLite store, one for all workers of a run."""
+    path = folder_of_the_run(tmp_path_factory) / "cayu-settled" / "cayu.db"
+    references = path.with_name("references.pickle")
+    with made_once(path.parent) as is_new:
+        if is_new:
+            shutil.copy(paused_file, path)
+            references.write_bytes(pickle.dumps(asyncio.run(_settle_everything(CayuStore(str(path)))).references))
+    return SettledStore(CayuStore(str(path)), pickle.loads(references.read_bytes()))
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ from cayu.sessions import PendingActionQuery
 from cayu.sessions._run_identity import eval_trial_scope
 
 from tests.support.cayu_postgres import CayuServer
+from tests.support.made_once import folder_of_the_run, made_once
 from tests.support.postgres import execute, new_database
 from worker.scripted.runtime import close_store, make_app, open_store, pause
 from worker.scripted.settling import Verb, current_action, settle
@@ -86,14 +87,18 @@ async def make_pauses(store: Any) -> None:
 
 @pytest.fixture(scope="session")
 def paused_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("cayu") / "paused.db"
+    """Return the paused SQLite store, which no test may change; one for all workers of a run."""
+    folder = folder_of_the_run(tmp_path_factory)
 
-    async def fill() -> None:
+    async def fill(path: Path) -> None:
         store = open_store(str(path))
         await make_pauses(store)
         await close_store(store)
 
-    asyncio.run(fill())
+    path = folder / "cayu-paused" / "cayu.db"
+    with made_once(path.parent) as is_new:
+        if is_new:
+            asyncio.run(fill(path))
     return path
 
 

@@ -10,10 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from config.clock import Clock, FrozenClock
 from config.steps import StepHook, ignore_step
 from reconciler.confirm import Confirmer
-from reconciler.notifications import Applied, Notifications, Routing
+from reconciler.notifications import Applied, Notifications
 from reconciler.reasons import Door
 from reconciler.references import Request
-from reconciler.routes import Target, default_routes
+from reconciler.routes import Route, Routing, Target, default_routes
 from reconciler.sources.protocol import Source
 from reconciler.states import AttentionState
 from reconciler.tables import ATTEMPTS, DECISIONS, DELIVERIES, DESTINATIONS, NOTICES
@@ -40,6 +40,7 @@ class Delivering:
         clock: Clock | None = None,
         source: Source | None = None,
         routed: Sequence[str] | None = None,
+        routes: Sequence[Route] | None = None,
     ) -> None:
         self.database = database
         self.destinations = destinations
@@ -47,8 +48,9 @@ class Delivering:
         self.source: Any = source or ScriptedSource(self.clock)
         self.sources: dict[str, Source] = {NAMESPACE: self.source}
         names = [one.name for one in destinations] if routed is None else routed
-        targets = {one.name: Target(one.name, one.type, one.recipients) for one in destinations}
-        self.notifications = Notifications(database, self.clock, lambda: Routing(default_routes(names), targets))
+        targets = {one.name: Target(one.name, one.type, one.recipients, one.fallback) for one in destinations}
+        self.routing = Routing(default_routes(names) if routes is None else tuple(routes), targets)
+        self.notifications = Notifications(database, self.clock, lambda: self.routing)
 
     def engine(
         self,
@@ -74,6 +76,7 @@ class Delivering:
             on_step=on_step,
             on_attempt=on_attempt,
             luck=lambda: luck,
+            routing=lambda: self.routing,
         )
 
     async def see(self, name: str, state: AttentionState = AttentionState.ACTIVE, *, door: Door = Door.HINT) -> Applied:

@@ -11,9 +11,9 @@ from starlette.types import ASGIApp
 
 from config.clock import Clock, SystemClock
 from reconciler.handoff_store import HandoffStore, Report, latest_reports
-from reconciler.notifications import Notifications, Routing
+from reconciler.notifications import Notifications
 from reconciler.references import Reference, cayu_attention_id
-from reconciler.routes import Target, default_routes
+from reconciler.routes import Routing, Target, default_routes
 from reconciler.states import Kind
 from worker.web.guard import Limits
 from worker.web.handoff import HandoffPoint, HandoffRoutes

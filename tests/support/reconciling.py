@@ -11,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import FrozenClock
 from reconciler.namespaces import Namespaces
-from reconciler.notifications import Notifications, Routing
+from reconciler.notifications import Notifications
 from reconciler.refresh import Refresher
-from reconciler.routes import Target, default_routes
+from reconciler.routes import Routing, Target, default_routes
 from reconciler.source_book import Entry, SourceBook
 from reconciler.sweep import Sweeper
 from reconciler.tables import DELIVERIES, HISTORY, NOTIFICATIONS, SWEEPS

@@ -2,7 +2,7 @@
 
 A channel returns its outcome; an exception out of it is a bug (recorded as `unexpected`, retried, bounded).
 Each channel module exports `TYPE` (its name in the settings), `Options` (a pydantic model of its table) and
-`build(name, options, services) -> Channel`. A conformance suite (tests/contract/channels) runs against each.
+`build(name, options, services) -> Channel`. `worker.channels.testing.conformance` is what each is held to.
 """
 
 from collections.abc import Sequence

@@ -4,9 +4,11 @@ import argparse
 import getpass
 import json
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from config.durations import parse_duration
 from config.loading import Configuration, load_configuration
 from config.logs import configure_logs
 
@@ -26,6 +28,14 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_namespace(parser: argparse.ArgumentParser) -> None:
     """Add `--namespace N`."""
     parser.add_argument("--namespace", metavar="N", help="only this namespace")
+
+
+def duration(text: str) -> timedelta:
+    """Read a duration such as `1h30m`, for argparse."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def load(arguments: argparse.Namespace) -> Configuration:

@@ -33,10 +33,13 @@ _COMMANDS = (
     "worker.cli.listing",
     "worker.cli.dead_entries",
     "worker.cli.redriving",
+    "worker.cli.attention",
+    "worker.cli.silences",
     "worker.cli.sources",
     "worker.cli.fanout",
     "worker.cli.proof",
     "worker.cli.conformance",
+    "worker.cli.audit",
 )
 
 # What a user can do something about; anything else is a defect, and its traceback is wanted.

@@ -16,7 +16,8 @@ from worker.channels.outcomes import Sent
 from worker.delivery import claims, gate, ledger
 from worker.delivery.begin import Begun, begin
 from worker.delivery.claims import Health
-from worker.delivery.gate import Go
+from worker.delivery.groups import Unit
+from worker.delivery.holds import holds
 from worker.delivery.ledger import Entry
 from worker.delivery.provider import Provider
 from worker.delivery.rows import Claimed
@@ -54,11 +55,16 @@ class Batch:
     async def carry(self, rows: Sequence[Claimed], lease_id: str, known: Health) -> Sequence[Entry]:
         """Confirm, send and record; what was not sent keeps its turn. Raises SQLAlchemy's errors before sending."""
         policy = self.tools.destinations[self.destination].channel.on_unknown
-        wanted = [row.request.enrolled for row in rows if row.request and gate.wants_confirmation(row, policy)]
+        held = await holds(self.tools, rows)
+        wanted = [
+            row.request.enrolled
+            for row in rows
+            if row.request and row.id not in held and gate.wants_confirmation(row, policy)
+        ]
         answers = await self.confirmer.confirm(wanted)
         self.on_step(Step.CONFIRMED)
         now = self.tools.clock.now()
-        rulings = [gate.rule(row, policy, answers, self.tools.limits, now) for row in rows]
+        rulings = [gate.rule(row, policy, answers, self.tools.limits, now, held) for row in rows]
         is_probe = known.broken_at is not None
         begun = await begin(self.tools, self.destination, lease_id, rulings, is_probe=is_probe)
         if not begun.go and not begun.ask:
@@ -79,39 +85,40 @@ class _Sending:
         self._at_once = asyncio.Semaphore(batch.tools.limits.at_once)
 
     async def run(self) -> Sequence[Entry]:
-        tasks = {asyncio.create_task(self._send(go, at)) for go, at in self._begun.go}
-        tasks |= {asyncio.create_task(self._ask(ask.row)) for ask in self._begun.ask}
+        tasks = {asyncio.create_task(self._send(unit, at)) for unit, at in self._begun.go}
+        tasks |= {asyncio.create_task(self._ask([ask.row for ask in asks])) for asks in self._begun.ask}
         heart = asyncio.create_task(self._renew())
         entries: list[Entry] = []
         try:
             while tasks:
                 done, tasks = await asyncio.wait(tasks, timeout=_FLUSH_SECONDS)
                 if done:
-                    entries += await self._record([task.result() for task in done])
+                    entries += await self._record([ended for task in done for ended in task.result()])
         finally:
             for task in (*tasks, heart):
                 task.cancel()
             await asyncio.gather(*tasks, heart, return_exceptions=True)
         return entries
 
-    async def _send(self, go: Go, at: datetime) -> Result | Claimed:
-        """Return the result, or the row where it was not sent: the lease lapsed or we are to stop."""
+    async def _send(self, unit: Unit, at: datetime) -> Sequence[Result | Claimed]:
+        """Return the result for each member, or the rows where it was not sent: the lease lapsed or we are to stop."""
         async with self._at_once:
             pause = at - self._tools.clock.now()
             if pause > timedelta(0):
                 await self._tools.clock.sleep(pause)
             if self._batch.stop.is_set() or self._tools.clock.now() >= self._leased_until:
-                return go.row
-            result = await self._batch.provider.send(go.row, go.observation)
+                return [go.row for go in unit.members]
+            results = await self._batch.provider.send(unit)
             self._batch.on_step(Step.SENT)
-            return result
+            return results
 
-    async def _ask(self, row: Claimed) -> Result | Claimed:
+    async def _ask(self, rows: Sequence[Claimed]) -> Sequence[Result | Claimed]:
         async with self._at_once:
-            return await self._batch.provider.find(row)
+            return await self._batch.provider.find(rows)
 
     async def _renew(self) -> None:
-        ids = [go.row.id for go, _ in self._begun.go] + [ask.row.id for ask in self._begun.ask]
+        ids = [go.row.id for unit, _ in self._begun.go for go in unit.members]
+        ids += [ask.row.id for asks in self._begun.ask for ask in asks]
         while True:
             await self._tools.clock.sleep(self._tools.limits.lease / _RENEWALS)
             with suppress(SQLAlchemyError, OSError):  # then the lease lapses, and nothing more is sent under it

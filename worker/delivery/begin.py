@@ -17,8 +17,9 @@ from reconciler import outbox
 from reconciler.plan import Decision
 from reconciler.reasons import DecisionReason, DeliveryStatus, Verdict
 from reconciler.tables import DELIVERIES, DESTINATIONS
-from worker.delivery import claims, stand_ins
+from worker.delivery import claims, groups, stand_ins
 from worker.delivery.gate import Ask, Drop, Go, Ruling, Wait
+from worker.delivery.groups import Unit
 from worker.delivery.rows import Claimed, settled_among
 from worker.delivery.tools import Tools
 
@@ -39,8 +40,8 @@ _POSTPONE = (
 class Begun:
     """What may be done now: messages to send, each not before its time, and tries to ask about."""
 
-    go: Sequence[tuple[Go, datetime]]
-    ask: Sequence[Ask]
+    go: Sequence[tuple[Unit, datetime]]
+    ask: Sequence[Sequence[Ask]]
     leased_until: datetime
 
 
@@ -55,17 +56,19 @@ async def begin(
         now = tools.clock.now()
         ours = await claims.still_ours(connection, [ruling.row.id for ruling in rulings], lease_id)
         rulings = await _settled_meanwhile(connection, [ruling for ruling in rulings if ruling.row.id in ours])
+        rulings = await groups.regroup(connection, groups.together(rulings))
         go = [ruling for ruling in rulings if isinstance(ruling, Go)]
         await _postpone(connection, [ruling for ruling in rulings if isinstance(ruling, Wait)])
         await _drop(connection, [ruling for ruling in rulings if isinstance(ruling, Drop)], now)
         await outbox.record_decisions(connection, _story(rulings), now=now)
         until = now + tools.limits.lease
         await _mark(connection, tools, [ruling.row for ruling in go], now, until)
-        times = await _slots(connection, tools, destination, len(go), now, is_probe=is_probe)
-    begun = [replace(ruling, row=replace(ruling.row, attempts=ruling.row.attempts + 1)) for ruling in go]
-    begun = [replace(ruling, row=_bounded(ruling.row, tools, now)) for ruling in begun]
-    asks = [ruling for ruling in rulings if isinstance(ruling, Ask)]
-    return Begun(list(zip(begun, times, strict=True)), asks, until)
+        begun = [replace(ruling, row=replace(ruling.row, attempts=ruling.row.attempts + 1)) for ruling in go]
+        begun = [replace(ruling, row=_bounded(ruling.row, tools, now)) for ruling in begun]
+        units = [Unit(members) for members in groups.in_groups(begun)]
+        times = await _slots(connection, tools, destination, len(units), now, is_probe=is_probe)
+    asks = groups.in_groups([ruling for ruling in rulings if isinstance(ruling, Ask)])
+    return Begun(list(zip(units, times, strict=True)), asks, until)
 
 
 def _bounded(row: Claimed, tools: Tools, now: datetime) -> Claimed:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, Update, literal_column, select, text, update
+from sqlalchemy import ColumnElement, Select, Update, and_, literal_column, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from config.database import READ_ONLY
@@ -18,8 +18,11 @@ from reconciler.tables import DELIVERIES, DESTINATIONS, NOTICES
 from worker.delivery.rows import Claimed, read_rows
 from worker.delivery.tools import Tools
 
-WAITING: ColumnElement[bool] = literal_column("deliveries.status IN ('pending', 'unknown')")
-_LEASED: ColumnElement[bool] = literal_column("deliveries.status = 'leased'")
+WAITING: ColumnElement[bool] = literal_column(
+    "deliveries.status IN ('pending', 'unknown') AND deliveries.carrier_id IS NULL"
+)
+_LEASED: ColumnElement[bool] = literal_column("deliveries.status = 'leased' AND deliveries.carrier_id IS NULL")
+_TO_BE_TOLD = sorted(status.value for status in (DeliveryStatus.PENDING, DeliveryStatus.UNKNOWN, DeliveryStatus.LEASED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ async def claim(tools: Tools, destination: str, *, lease_id: str, limit: int) ->
     async with tools.engine.begin() as connection:
         rows = (await connection.execute(statement)).all()
         ordered = [row.id for row in sorted(rows, key=lambda row: (row.next_attempt_at, row.id))]
-        return await read_rows(connection, ordered)
+        carried = await _lease_carried(connection, ordered, lease_id, now + tools.limits.lease)
+        return await read_rows(connection, [*ordered, *carried])
 
 
 def claim_statement(destination: str, *, now: datetime, until: datetime, lease_id: str, limit: int) -> Update:
@@ -120,16 +124,38 @@ def claim_statement(destination: str, *, now: datetime, until: datetime, lease_i
 async def take_over(connection: AsyncConnection, tools: Tools, destination: str, lease_id: str) -> Sequence[Claimed]:
     """Lease deliveries whose holder is gone (its lease lapsed), in the caller's transaction."""
     now = tools.clock.now()
-    lapsed = (
+    taken = (
         select(DELIVERIES.c.id)
-        .where(_LEASED, DELIVERIES.c.destination == destination, DELIVERIES.c.leased_until <= now)
+        .where(lapsed(destination, now))
         .order_by(DELIVERIES.c.leased_until)
         .limit(tools.limits.batch)
         .with_for_update(skip_locked=True)
         .cte("lapsed")
     )
-    rows = await connection.execute(_lease(select(lapsed.c.id), lease_id, now + tools.limits.lease))
-    return await read_rows(connection, sorted(row.id for row in rows))
+    rows = await connection.execute(_lease(select(taken.c.id), lease_id, now + tools.limits.lease))
+    leads = sorted(row.id for row in rows)
+    carried = await _lease_carried(connection, leads, lease_id, now + tools.limits.lease)
+    return await read_rows(connection, [*leads, *carried])
+
+
+def lapsed(destination: str, now: datetime) -> ColumnElement[bool]:
+    """Return what is true of a destination's deliveries whose holder is gone."""
+    return and_(_LEASED, DELIVERIES.c.destination == destination, DELIVERIES.c.leased_until <= now)
+
+
+async def _lease_carried(
+    connection: AsyncConnection, leads: Sequence[int], lease_id: str, until: datetime
+) -> Sequence[int]:
+    """Lease what the leads carry; return its ids in order."""
+    if not leads:
+        return []
+    carried = await connection.execute(
+        update(DELIVERIES)
+        .where(DELIVERIES.c.carrier_id.in_(leads), DELIVERIES.c.status.in_(_TO_BE_TOLD))
+        .values(status=DeliveryStatus.LEASED.value, lease_id=lease_id, leased_until=until)
+        .returning(DELIVERIES.c.id)
+    )
+    return sorted(row.id for row in carried)
 
 
 async def still_ours(connection: AsyncConnection, ids: Sequence[int], lease_id: str) -> frozenset[int]:

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from config.clock import Clock
 from config.steps import StepHook, ignore_step
 from reconciler.confirm import Confirmer
+from reconciler.routes import Routing
 from worker.bells import Bell
 from worker.channels.destination import Destination
 from worker.delivery.batch import Batch, OnAttempt, ignore_attempt
@@ -25,6 +26,8 @@ from worker.delivery.provider import Provider
 from worker.delivery.tools import Tools, target_of
 
 log = structlog.get_logger()
+
+_NO_ROUTES = Routing((), {})
 
 
 class DeliveryEngine:
@@ -48,11 +51,12 @@ class DeliveryEngine:
         on_step: StepHook = ignore_step,
         on_attempt: OnAttempt = ignore_attempt,
         luck: Callable[[], float] | None = None,
+        routing: Callable[[], Routing] = lambda: _NO_ROUTES,
     ) -> None:
         limits, links = limits or Limits(), links or Links()
         by_name = {destination.name: destination for destination in destinations}
         told = [target_of(by_name[name]) for name in operator if name in by_name]
-        self._tools = Tools(engine, clock, by_name, told, limits, luck or random.SystemRandom().random)
+        self._tools = Tools(engine, clock, by_name, told, limits, luck or random.SystemRandom().random, routing)
         self._bell = bell
         self._is_prepared = False
         self._stop = asyncio.Event()

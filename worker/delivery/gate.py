@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import assert_never
 
 from reconciler.confirm import Answer
+from reconciler.plan import Hold
 from reconciler.reasons import DecisionReason, DeliveryStatus
 from reconciler.references import Observation
 from reconciler.states import AttentionState
 from worker.channels.protocol import UnknownPolicy
 from worker.delivery.limits import Limits
-from worker.delivery.rows import Claimed, Request
+from worker.delivery.requests import Request
+from worker.delivery.rows import Claimed
 
 _UNDECIDED = frozenset({DeliveryStatus.PENDING, DeliveryStatus.LEASED, DeliveryStatus.UNKNOWN})
 
@@ -48,6 +51,8 @@ class Drop:
     reason: DecisionReason
 
 
+_NOTHING_HELD: Mapping[int, Hold] = MappingProxyType({})
+
 Ruling = Go | Ask | Wait | Drop
 
 
@@ -67,8 +72,15 @@ def wants_confirmation(row: Claimed, policy: UnknownPolicy) -> bool:
     )
 
 
-def rule(row: Claimed, policy: UnknownPolicy, answers: Mapping[int, Answer], limits: Limits, now: datetime) -> Ruling:
-    """Return what becomes of the delivery; `answers` are the confirmations by notification id."""
+def rule(
+    row: Claimed,
+    policy: UnknownPolicy,
+    answers: Mapping[int, Answer],
+    limits: Limits,
+    now: datetime,
+    held: Mapping[int, Hold] = _NOTHING_HELD,
+) -> Ruling:
+    """Return what becomes of the delivery; `answers` are the confirmations by notification id, `held` holds by row."""
     if asks_first(row, policy):
         return Ask(row)
     if row.request is None:
@@ -80,6 +92,8 @@ def rule(row: Claimed, policy: UnknownPolicy, answers: Mapping[int, Answer], lim
         return Drop(row, DecisionReason.DISMISSED)
     if row.request.enrolled.state.is_terminal:
         return Drop(row, DecisionReason.SETTLED_BEFORE_SENDING)
+    if row.id in held:
+        return Wait(row, held[row.id].reason, held[row.id].until)
     return _by_answer(row, row.request, answers[row.request.enrolled.id], limits, now)
 
 

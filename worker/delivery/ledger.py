@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from reconciler import outbox
+from reconciler import digests, outbox
 from reconciler.reasons import AttemptOutcome, DecisionReason, DeliveryStatus, Verdict
 from reconciler.tables import ATTEMPTS, DELIVERIES
 from worker.channels.outcomes import FailureReason, Sent, Temporary, Unknown
-from worker.delivery import claims, health, stand_ins
+from worker.delivery import claims, follow_ups, health, stand_ins
 from worker.delivery.claims import Health
 from worker.delivery.rows import Claimed, settled_among
 from worker.delivery.tools import Tools
@@ -32,6 +32,7 @@ _SET = (
         begun_at=bindparam("new_begun_at"),
         provider_ref=bindparam("new_provider_ref"),
         finished_at=bindparam("new_finished_at"),
+        carrier_id=bindparam("new_carrier_id"),
         lease_id=None,
         leased_until=None,
     )
@@ -62,11 +63,14 @@ async def record(
     """
     ids = [result.row.id for result in results] + [row.id for row in unsent]
     async with tools.engine.begin() as connection:
+        cases = await follow_ups.lock(connection, tools, [result.row for result in results])
         ours = await claims.still_ours(connection, ids, lease_id)
         await give_back(connection, [row for row in unsent if row.id in ours])
-        return await enter(
+        entries = await enter(
             connection, tools, destination, [result for result in results if result.row.id in ours], known
         )
+        await follow_ups.plan(connection, tools, cases)
+        return entries
 
 
 async def rescue(tools: Tools, destination: str, lease_id: str, *, known: Health) -> tuple[int, Sequence[Entry]]:
@@ -75,6 +79,7 @@ async def rescue(tools: Tools, destination: str, lease_id: str, *, known: Health
     Returns how many were taken over, and what was recorded of those that may have arrived.
     """
     async with tools.engine.begin() as connection:
+        cases = await follow_ups.lock_lapsed(connection, tools, destination)
         rows = await claims.take_over(connection, tools, destination, lease_id)
         begun = await _begun_unrecorded(connection, rows)
         await give_back(connection, [row for row in rows if row.id not in begun], was_begun=False)
@@ -84,7 +89,9 @@ async def rescue(tools: Tools, destination: str, lease_id: str, *, known: Health
             for row in rows
             if row.id in begun and row.begun_at is not None
         ]
-        return len(rows), await enter(connection, tools, destination, results, known)
+        entries = await enter(connection, tools, destination, results, known)
+        await follow_ups.plan(connection, tools, cases)
+        return len(rows), entries
 
 
 async def enter(
@@ -103,9 +110,10 @@ async def enter(
         for result in results
     ]
     await connection.execute(insert(ATTEMPTS), [_attempt(entry) for entry in entries])
-    weighed = [entry.transition for entry in entries]
+    weighed = [entry.transition for entry in entries if entry.result.row.carrier_id is None]  # one message, one outcome
     entries = await _settled_meanwhile(connection, tools, entries)
     await connection.execute(_SET, [_values(entry, now) for entry in entries])
+    await digests.succeed(connection, [entry.result.row.id for entry in entries if _is_over(entry)])
     refused = [entry.result.row for entry in entries if _wants_stand_in(entry)]
     if refused:
         await stand_ins.stand_in(connection, tools, destination, refused)
@@ -196,6 +204,10 @@ def _cancelled(entry: Entry) -> Entry:
     return replace(entry, transition=ended)
 
 
+def _is_over(entry: Entry) -> bool:
+    return entry.transition.status in (DeliveryStatus.DEAD, DeliveryStatus.CANCELLED)
+
+
 def _wants_stand_in(entry: Entry) -> bool:
     """What may have arrived is not told elsewhere: that would be a blind repeat."""
     transition = entry.transition
@@ -233,4 +245,6 @@ def _values(entry: Entry, now: Any) -> dict[str, Any]:
         "new_begun_at": transition.begun_at,
         "new_provider_ref": transition.provider_ref,
         "new_finished_at": now if transition.status in _FINAL else None,
+        # A dead letter is tried again by itself: a person may choose it alone.
+        "new_carrier_id": None if _is_over(entry) else entry.result.row.carrier_id,
     }

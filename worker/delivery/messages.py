@@ -7,7 +7,9 @@ from urllib.parse import quote
 from reconciler.references import Observation
 from reconciler.states import SUMMARIES, AttentionState, Kind
 from worker.channels.protocol import Item, Message, SendContext
-from worker.delivery.rows import Claimed, Notice, Request
+from worker.delivery.groups import Unit
+from worker.delivery.requests import Request
+from worker.delivery.rows import Claimed, Notice
 
 # A notice is about Handbell itself; its item only carries the text.
 _OURSELVES = "handbell"
@@ -42,14 +44,28 @@ class Links:
         return link
 
 
-def message_for(row: Claimed, links: Links, observation: Observation | None) -> Message:
-    """Return what the recipient is told; an opening says what the source said just before."""
-    if row.request is not None:
-        item = _item(row.request, links, observation)
-    else:
-        assert row.notice is not None, "a delivery is about a request or a notice"
-        item = _notice_item(row.notice)
-    return Message(key=row.message_key, purpose=row.purpose, items=(item,))
+def message_for(unit: Unit, links: Links) -> Message:
+    """Return what the recipient is told; an opening says what the source said just before.
+
+    The end of a request that was told together with others shows how all of them stand now.
+    """
+    lead = unit.lead
+    if lead.request is None:
+        assert lead.notice is not None, "a delivery is about a request or a notice"
+        return Message(key=lead.message_key, purpose=lead.purpose, items=(_notice_item(lead.notice),))
+    if lead.is_settle:
+        told = {request.enrolled.id: request for request in (lead.request, *lead.told_with)}
+        items = tuple(_item(request, links, None) for _, request in sorted(told.items()))
+        return Message(key=lead.message_key, purpose=lead.purpose, items=items)
+    items = tuple(_item(go.row.request, links, go.observation) for go in unit.members if go.row.request is not None)
+    purpose = lead.purpose if len(items) == 1 else _digest(lead.purpose)
+    return Message(key=lead.message_key, purpose=purpose, items=items)
+
+
+def _digest(purpose: str) -> str:
+    """Number digests by what they repeat: that of openings is the first, that of first reminders the second."""
+    number = purpose.partition(":")[2]
+    return f"digest:{int(number or 0) + 1}"
 
 
 def context_for(row: Claimed, now: datetime) -> SendContext:

@@ -6,14 +6,16 @@ it came through but not its text, which may hold a URL with a secret.
 
 import asyncio
 import traceback
+from collections.abc import Sequence
 
 import structlog
 
 from config.clock import Clock
-from reconciler.references import Observation
 from worker.channels.destination import Destination
 from worker.channels.outcomes import FailureReason, Outcome, Temporary, Unknown
 from worker.channels.protocol import UnknownPolicy
+from worker.delivery.gate import Go
+from worker.delivery.groups import Unit
 from worker.delivery.limits import Limits
 from worker.delivery.messages import Links, context_for, message_for
 from worker.delivery.rows import Claimed
@@ -34,12 +36,12 @@ class Provider:
         self._limits = limits
         self._clock = clock
 
-    async def send(self, row: Claimed, observation: Observation | None) -> Result:
-        """Make one try."""
-        started_at = self._clock.now()
+    async def send(self, unit: Unit) -> list[Result]:
+        """Make one try; return its result for each of those that are told together."""
+        row, started_at = unit.lead, self._clock.now()
         outcome: Outcome
         try:
-            message = message_for(row, self._links, observation)
+            message = message_for(unit, self._links)
             async with asyncio.timeout(self._limits.send_bound.total_seconds()):
                 outcome = await self._destination.channel.send(message, context_for(row, started_at))
         except TimeoutError:
@@ -48,14 +50,15 @@ class Provider:
             self._log("delivery.failed_unexpectedly", row, error)
             may_have_it = self._destination.channel.on_unknown in _MAY_HAVE_IT
             outcome = Unknown(FailureReason.UNEXPECTED) if may_have_it else Temporary(FailureReason.UNEXPECTED)
-        return Result(row, outcome, started_at, self._clock.now() - started_at, observation)
+        took = self._clock.now() - started_at
+        return [Result(go.row, outcome, started_at, took, go.observation) for go in unit.members]
 
-    async def find(self, row: Claimed) -> Result:
-        """Ask about the earlier try."""
-        started_at = self._clock.now()
+    async def find(self, rows: Sequence[Claimed]) -> list[Result]:
+        """Ask about the earlier try of what was told together, the lead first."""
+        row, started_at = rows[0], self._clock.now()
         outcome: Outcome | None
         try:
-            message = message_for(row, self._links, None)
+            message = message_for(Unit([Go(one) for one in rows]), self._links)
             async with asyncio.timeout(self._limits.send_bound.total_seconds()):
                 outcome = await self._destination.channel.find(message, context_for(row, started_at))
         except TimeoutError:
@@ -63,7 +66,8 @@ class Provider:
         except Exception as error:  # as above
             self._log("delivery.look_up_failed_unexpectedly", row, error)
             outcome = Temporary(FailureReason.UNEXPECTED)
-        return Result(row, outcome, started_at, self._clock.now() - started_at, is_look_up=True)
+        took = self._clock.now() - started_at
+        return [Result(one, outcome, started_at, took, is_look_up=True) for one in rows]
 
     def _log(self, event: str, row: Claimed, error: Exception) -> None:
         places = [

@@ -1,6 +1,5 @@
 """What the engine knows of a delivery that it holds, read from the outbox in the transaction of the claim."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +8,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from reconciler.enrolled import REFERENCE_COLUMNS, Enrolled, enrolled_from
 from reconciler.plan import SETTLE
-from reconciler.reasons import DeliveryStatus
 from reconciler.states import OPEN_STATES
 from reconciler.tables import DELIVERIES, NOTICES, NOTIFICATIONS
 from worker.channels.protocol import SentBefore
+from worker.delivery.requests import Request, read_requests
+from worker.delivery.siblings import Sibling, read_members, read_siblings
 
 _OPEN_WORDS = sorted(state.value for state in OPEN_STATES)
 _DELIVERY_COLUMNS: Sequence[ColumnElement[Any]] = (
@@ -33,43 +32,8 @@ _DELIVERY_COLUMNS: Sequence[ColumnElement[Any]] = (
     DELIVERIES.c.forgiven_attempts,
     DELIVERIES.c.begun_at,
     DELIVERIES.c.give_up_at,
+    DELIVERIES.c.carrier_id,
 )
-
-_REQUEST_COLUMNS: Sequence[ColumnElement[Any]] = (
-    *REFERENCE_COLUMNS,
-    NOTIFICATIONS.c.agent_name,
-    NOTIFICATIONS.c.requester,
-    NOTIFICATIONS.c.public_session_id,
-    NOTIFICATIONS.c.first_seen_at,
-    NOTIFICATIONS.c.state_changed_at,
-    NOTIFICATIONS.c.dismissed_at,
-)
-_SIBLING_COLUMNS: Sequence[ColumnElement[Any]] = (
-    DELIVERIES.c.id,
-    DELIVERIES.c.notification_id,
-    DELIVERIES.c.destination,
-    DELIVERIES.c.recipient,
-    DELIVERIES.c.purpose,
-    DELIVERIES.c.status,
-    DELIVERIES.c.message_key,
-    DELIVERIES.c.provider_ref,
-    DELIVERIES.c.next_attempt_at,
-    DELIVERIES.c.begun_at,
-    DELIVERIES.c.finished_at,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The notification that a delivery is about."""
-
-    enrolled: Enrolled
-    agent_name: str | None
-    requester: str | None
-    public_session_id: str | None
-    first_seen_at: datetime
-    state_changed_at: datetime
-    is_dismissed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +45,6 @@ class Notice:
     detail: str
     opened_at: datetime
     is_closed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Sibling:
-    """Another message about the same request to the same recipient of the same destination."""
-
-    purpose: str
-    status: DeliveryStatus
-    next_attempt_at: datetime
-    sent: SentBefore | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +66,8 @@ class Claimed:
     request: Request | None
     notice: Notice | None
     siblings: Sequence[Sibling] = ()
+    carrier_id: int | None = None  # the delivery that it is told together with
+    told_with: Sequence[Request] = ()  # of an end: the requests of the message that told of it
 
     @property
     def is_settle(self) -> bool:
@@ -139,12 +95,18 @@ async def read_rows(connection: AsyncConnection, ids: Sequence[int]) -> list[Cla
     if not ids:
         return []
     rows = (await connection.execute(select(*_DELIVERY_COLUMNS).where(DELIVERIES.c.id.in_(ids)))).all()
-    requests = await _requests(connection, sorted({row.notification_id for row in rows} - {None}))
+    requests = await read_requests(connection, sorted({row.notification_id for row in rows} - {None}))
     notices = await _notices(connection, sorted({row.notice_id for row in rows} - {None}))
-    siblings = await _siblings(connection, [row for row in rows if row.notification_id and row.purpose != "open"])
+    siblings = await read_siblings(connection, [row for row in rows if row.notification_id and row.purpose != "open"])
+    told_with = await read_members(
+        connection,
+        {one.lead_id for row in rows if row.purpose == SETTLE for one in siblings.get(row.id, ()) if one.sent},
+    )
     place = {delivery_id: index for index, delivery_id in enumerate(ids)}
     return [
-        _claimed(row, requests.get(row.notification_id), notices.get(row.notice_id), siblings.get(row.id, ()))
+        _claimed(
+            row, requests.get(row.notification_id), notices.get(row.notice_id), siblings.get(row.id, ()), told_with
+        )
         for row in sorted(rows, key=lambda row: place[row.id])
     ]
 
@@ -158,24 +120,6 @@ async def settled_among(connection: AsyncConnection, rows: Iterable[Claimed]) ->
     return frozenset((await connection.execute(statement)).scalars())
 
 
-async def _requests(connection: AsyncConnection, ids: Sequence[int]) -> Mapping[int, Request]:
-    if not ids:
-        return {}
-    rows = await connection.execute(select(*_REQUEST_COLUMNS).where(NOTIFICATIONS.c.id.in_(ids)))
-    return {
-        row.id: Request(
-            enrolled_from(row),
-            row.agent_name,
-            row.requester,
-            row.public_session_id,
-            row.first_seen_at,
-            row.state_changed_at,
-            is_dismissed=row.dismissed_at is not None,
-        )
-        for row in rows
-    }
-
-
 async def _notices(connection: AsyncConnection, ids: Sequence[int]) -> Mapping[int, Notice]:
     if not ids:
         return {}
@@ -186,41 +130,22 @@ async def _notices(connection: AsyncConnection, ids: Sequence[int]) -> Mapping[i
     }
 
 
-async def _siblings(connection: AsyncConnection, rows: Sequence[Row[Any]]) -> Mapping[int, Sequence[Sibling]]:
-    """Whoever follows an opening (a settle, a reminder) must know what became of the messages before it."""
-    if not rows:
-        return {}
-    wanted = sorted({row.notification_id for row in rows})
-    others = await connection.execute(
-        select(*_SIBLING_COLUMNS)
-        .where(DELIVERIES.c.notification_id.in_(wanted), DELIVERIES.c.purpose != SETTLE)
-        .order_by(DELIVERIES.c.id)
-    )
-    by_place: dict[tuple[int, str, str], list[Row[Any]]] = defaultdict(list)
-    for other in others:
-        by_place[other.notification_id, other.destination, other.recipient].append(other)
-    return {
-        row.id: [
-            _sibling(other)
-            for other in by_place[row.notification_id, row.destination, row.recipient]
-            if other.id != row.id
-        ]
-        for row in rows
-    }
+def _told_with(
+    row: Row[Any], siblings: Sequence[Sibling], members: Mapping[int, Sequence[Request]]
+) -> Sequence[Request]:
+    """Return the requests of the first message that told of the row's request, where it is about its end."""
+    if row.purpose != SETTLE:
+        return ()
+    return next((members[one.lead_id] for one in siblings if one.sent and one.lead_id in members), ())
 
 
-def _sibling(row: Row[Any]) -> Sibling:
-    """One that ended without our knowing whether it arrived counts as sent: its end is told too."""
-    status = DeliveryStatus(row.status)
-    sent = None
-    if status is DeliveryStatus.SENT:
-        sent = SentBefore(row.message_key, row.purpose, row.provider_ref, row.finished_at)
-    elif row.begun_at is not None:
-        sent = SentBefore(row.message_key, row.purpose, None, row.begun_at)
-    return Sibling(row.purpose, status, row.next_attempt_at, sent)
-
-
-def _claimed(row: Row[Any], request: Request | None, notice: Notice | None, siblings: Sequence[Sibling]) -> Claimed:
+def _claimed(
+    row: Row[Any],
+    request: Request | None,
+    notice: Notice | None,
+    siblings: Sequence[Sibling],
+    told_with: Mapping[int, Sequence[Request]],
+) -> Claimed:
     return Claimed(
         id=row.id,
         destination=row.destination,
@@ -237,4 +162,6 @@ def _claimed(row: Row[Any], request: Request | None, notice: Notice | None, sibl
         request=request,
         notice=notice,
         siblings=siblings,
+        carrier_id=row.carrier_id,
+        told_with=_told_with(row, siblings, told_with),
     )

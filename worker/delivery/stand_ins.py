@@ -12,7 +12,8 @@ from reconciler.reasons import DecisionReason, DeliveryStatus, Verdict
 from reconciler.routes import Target
 from reconciler.tables import DELIVERIES, DESTINATIONS
 from worker.delivery.claims import WAITING
-from worker.delivery.rows import Claimed, Request, read_rows
+from worker.delivery.requests import Request
+from worker.delivery.rows import Claimed, read_rows
 from worker.delivery.tools import Tools
 
 
@@ -71,6 +72,8 @@ async def hand_over(tools: Tools, destination: str) -> int:
         ids = list((await connection.execute(due)).scalars())
         if not ids:
             return 0
+        carried = select(columns.id).where(columns.carrier_id.in_(ids), columns.status == DeliveryStatus.PENDING.value)
+        ids += (await connection.execute(carried.with_for_update())).scalars().all()
         rows = await read_rows(connection, ids)
         await connection.execute(
             update(DELIVERIES)

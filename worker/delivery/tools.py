@@ -7,7 +7,7 @@ from datetime import timedelta
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
-from reconciler.routes import Target
+from reconciler.routes import Routing, Target
 from worker.channels.destination import Destination
 from worker.delivery.limits import Limits
 
@@ -16,7 +16,7 @@ from worker.delivery.limits import Limits
 class Tools:
     """The database, the time, the configured destinations by name, those that the operator reads, and the bounds.
 
-    `luck` returns a number in [0, 1) for each jitter.
+    `luck` returns a number in [0, 1) for each jitter, `routing` the routes as they are now.
     """
 
     engine: AsyncEngine
@@ -25,6 +25,7 @@ class Tools:
     operator: Sequence[Target]
     limits: Limits
     luck: Callable[[], float]
+    routing: Callable[[], Routing]
 
     def target(self, name: str) -> Target:
         """Return a destination as the plan sees it."""
@@ -40,4 +41,4 @@ class Tools:
 
 def target_of(destination: Destination) -> Target:
     """Return a destination as the plan sees it."""
-    return Target(destination.name, destination.type, destination.recipients)
+    return Target(destination.name, destination.type, destination.recipients, destination.fallback)

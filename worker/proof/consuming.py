@@ -10,8 +10,9 @@ from typing import Any
 from cayu.sessions import EventQuery
 
 from reconciler.namespaces import Namespaces
-from reconciler.notifications import Notifications, Routing
+from reconciler.notifications import Notifications
 from reconciler.refresh import Refreshed, Refresher
+from reconciler.routes import Routing
 from reconciler.source_book import Entry, SourceBook
 from reconciler.sources.cayu import TYPE, Options, build
 from reconciler.sources.services import SourceServices

@@ -8,7 +8,7 @@ from reconciler.enrolled import Enrolled
 from reconciler.references import Reference
 from reconciler.states import AttentionState, Evidence, Kind
 from worker.delivery.messages import Links
-from worker.delivery.rows import Request
+from worker.delivery.requests import Request
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 PATTERN = "https://agents.example/{namespace}/s/{session}?request={attention_id}"

@@ -1,0 +1,1 @@
+"""What every source must do, as checks for its tests: built-in and plug-in alike."""
