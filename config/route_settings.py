@@ -118,6 +118,8 @@ class RouteSettings(SettingsTable):
         None, ge=1, le=10_000, description="Openings a minute above which a destination gets digests; left out: never."
     )
 
+    explain: bool = Field(False, description="Whether each message ends with why its reader is told.")
+
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.remind_at_most is not None and self.remind_every is None:

@@ -142,7 +142,8 @@ class Settings(BaseSettings):
 
     state_dir: Path = Field(
         Path(".handbell"),
-        description="Folder of the embedded servers and first-run secrets, made with mode 0700; one process at a time.",
+        description="Folder of the embedded servers and first-run secrets, made with mode 0700. One process at a time, "
+        "but where both `[redis] url` and `[database] url` are set.",
     )
     database: DatabaseSettings = Field(default_factory=DatabaseSettings)
     redis: RedisSettings = Field(default_factory=RedisSettings)

@@ -5,7 +5,7 @@ person can put those aside (`handbell dismiss`). Many at once are one outage, an
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -29,7 +29,9 @@ _KIND = NoticeKind.UNAVAILABLE_TOO_LONG
 class OverdueNotices:
     """Opens and closes the notices; idempotent, at most one is open for each request and for each namespace."""
 
-    def __init__(self, engine: AsyncEngine, clock: Clock, *, after: timedelta, targets: Sequence[Target]) -> None:
+    def __init__(
+        self, engine: AsyncEngine, clock: Clock, *, after: timedelta, targets: Callable[[], Sequence[Target]]
+    ) -> None:
         self._engine = engine
         self._clock = clock
         self._after = after
@@ -45,7 +47,7 @@ class OverdueNotices:
             for subject in sorted(standing - set(wanted)):
                 await close_notices(connection, [_KIND], subject, now=now)
             for subject in sorted(set(wanted) - standing):
-                await open_notice(connection, _KIND, subject, wanted[subject], targets=self._targets, now=now)
+                await open_notice(connection, _KIND, subject, wanted[subject], targets=self._targets(), now=now)
                 log.warning("request.unavailable_too_long", subject=subject)
 
     def _wanted(self, namespace: str, attention_ids: Sequence[str]) -> Sequence[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """Why somebody is told, told later, or not told: a closed set, stored with every decision and documented."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -14,70 +13,39 @@ class Verdict(StrEnum):
 
 
 class DecisionReason(StrEnum):
-    """The reason of a verdict, and of a delivery's present status where no provider has failed; see `MEANINGS`."""
+    """The reason of a verdict, and of a delivery's present status where no provider has failed."""
 
-    ROUTED = "routed"
-    STAGGERED = "staggered"
-    REMINDED = "reminded"
-    ESCALATED = "escalated"
-    SETTLED = "settled"
-    FALLBACK = "fallback"
-    REDRIVEN = "redriven"
-    OPERATOR_NOTICE = "operator_notice"
-    GATHERED = "gathered"
-    STORM = "storm"
-    QUIET_HOURS = "quiet_hours"
-    ACKNOWLEDGED = "acknowledged"
-    SILENCED = "silenced"
-    SOURCE_UNAVAILABLE = "source_unavailable"
-    NOT_CONFIRMED_LATELY = "not_confirmed_lately"
-    NO_SOURCE = "no_source"
-    WAITS_FOR_OPENING = "waits_for_opening"
-    SETTLED_BEFORE_SENDING = "settled_before_sending"
-    NOTHING_WAS_OPENED = "nothing_was_opened"
-    DISMISSED = "dismissed"
-    ROUTE_CHANGED = "route_changed"
-    NO_ROUTE = "no_route"
-    NOBODY_NAMED = "nobody_named"
-    REMINDED_ENOUGH = "reminded_enough"
-    NO_DESTINATION = "no_destination"
-    DELIVERED = "delivered"
-    NOT_THERE = "not_there"
+    ROUTED = "routed"  # a route names the destination
+    STAGGERED = "staggered"  # a route names the destination after others, and it waits for its turn
+    REMINDED = "reminded"  # nobody has answered since the last message
+    ESCALATED = "escalated"  # nobody has answered for as long as a step of escalation says
+    SETTLED = "settled"  # the request is over; who was told of it is told that
+    FALLBACK = "fallback"  # another destination is broken and names this one
+    REDRIVEN = "redriven"  # a person asked for another try
+    OPERATOR_NOTICE = "operator_notice"  # it is Handbell's own notice to its operator
+    GATHERED = "gathered"  # the route gathers requests for its `digest_window`; they are told in one message
+    STORM = "storm"  # more openings a minute than the route's `storm_limit`: they are told in one message
+    QUIET_HOURS = "quiet_hours"  # the route's quiet hours; it goes at their end, where the request still waits
+    ACKNOWLEDGED = "acknowledged"  # a person is on it (`handbell ack`); it goes when that time is over
+    SILENCED = "silenced"  # a person silenced such requests (`handbell silence`); it goes when that ends
+    SOURCE_UNAVAILABLE = "source_unavailable"  # the source, asked just before, could not say that it still waits
+    NOT_CONFIRMED_LATELY = "not_confirmed_lately"  # a push source's last word is older than `fresh_for`
+    NO_SOURCE = "no_source"  # its namespace has no source that may be asked (none, or one that is refused)
+    WAITS_FOR_OPENING = "waits_for_opening"  # the end of a request never overtakes its opening
+    SETTLED_BEFORE_SENDING = "settled_before_sending"  # the request was over before the message went
+    NOTHING_WAS_OPENED = "nothing_was_opened"  # nobody was told of the request there, so nobody is told of its end
+    DISMISSED = "dismissed"  # a person put the request aside (`handbell dismiss`)
+    ROUTE_CHANGED = "route_changed"  # the routes were edited, and none wants this message any more
+    NO_ROUTE = "no_route"  # no route matches the request
+    NOBODY_NAMED = "nobody_named"  # the route that matches names no destination
+    REMINDED_ENOUGH = "reminded_enough"  # `remind_at_most` reminders were sent there
+    NO_DESTINATION = "no_destination"  # the destination is no longer configured
+    DELIVERED = "delivered"  # the provider has it
+    NOT_THERE = "not_there"  # the provider was asked and does not have it: it may be sent again
 
 
 # What keeps a message from being said at its time.
 HOLDING = frozenset({DecisionReason.QUIET_HOURS, DecisionReason.ACKNOWLEDGED, DecisionReason.SILENCED})
-
-# What `handbell deliveries --why` and docs/routing.md say of each.
-MEANINGS: Mapping[DecisionReason, str] = {
-    DecisionReason.ROUTED: "a route names the destination",
-    DecisionReason.STAGGERED: "a route names the destination after others, and it waits for its turn",
-    DecisionReason.REMINDED: "nobody has answered since the last message",
-    DecisionReason.ESCALATED: "nobody has answered for as long as a step of escalation says",
-    DecisionReason.SETTLED: "the request is over; who was told of it is told that",
-    DecisionReason.FALLBACK: "another destination is broken and names this one",
-    DecisionReason.REDRIVEN: "a person asked for another try",
-    DecisionReason.OPERATOR_NOTICE: "it is Handbell's own notice to its operator",
-    DecisionReason.GATHERED: "the route gathers requests for its `digest_window`; they are told in one message",
-    DecisionReason.STORM: "more openings a minute than the route's `storm_limit`: they are told in one message",
-    DecisionReason.QUIET_HOURS: "the route's quiet hours; it goes at their end, where the request still waits",
-    DecisionReason.ACKNOWLEDGED: "a person is on it (`handbell ack`); it goes when that time is over",
-    DecisionReason.SILENCED: "a person silenced such requests (`handbell silence`); it goes when that ends",
-    DecisionReason.SOURCE_UNAVAILABLE: "the source, asked just before, could not say that the request still waits",
-    DecisionReason.NOT_CONFIRMED_LATELY: "the last word of a source that can only push is older than `fresh_for`",
-    DecisionReason.NO_SOURCE: "its namespace has no source that may be asked (none, or one that is refused)",
-    DecisionReason.WAITS_FOR_OPENING: "the end of a request never overtakes its opening",
-    DecisionReason.SETTLED_BEFORE_SENDING: "the request was over before the message went",
-    DecisionReason.NOTHING_WAS_OPENED: "nobody was told of the request there, so nobody is told of its end",
-    DecisionReason.DISMISSED: "a person put the request aside (`handbell dismiss`)",
-    DecisionReason.ROUTE_CHANGED: "the routes were edited, and none wants this message any more",
-    DecisionReason.NO_ROUTE: "no route matches the request",
-    DecisionReason.NOBODY_NAMED: "the route that matches names no destination",
-    DecisionReason.REMINDED_ENOUGH: "`remind_at_most` reminders were sent there",
-    DecisionReason.NO_DESTINATION: "the destination is no longer configured",
-    DecisionReason.DELIVERED: "the provider has it",
-    DecisionReason.NOT_THERE: "the provider was asked and does not have it: it may be sent again",
-}
 
 
 class DeliveryStatus(StrEnum):

@@ -153,6 +153,8 @@ class Sweeper:
                 return
             await self._take(current, page)
             current.cursor = page.next_cursor
+            if page.next_cursor is None and Incomplete.HAS_MORE in page.problems:
+                return  # there is more, but no way to it: the next pass begins anew
             current.has_ended = page.next_cursor is None or (
                 current.mode is Mode.HEAD and _is_older(page.oldest_updated_at, until)
             )

@@ -40,8 +40,8 @@ from worker.delivery.batch import OnAttempt, ignore_attempt
 from worker.delivery.engine import DeliveryEngine
 from worker.delivery.limits import Limits
 from worker.delivery.messages import Links
-from worker.delivery.tools import target_of
 from worker.housekeeping import Keep, Retention
+from worker.live import Live, Telling
 from worker.route_wiring import routing_of
 
 log = structlog.get_logger()
@@ -61,9 +61,18 @@ class Core:
     inbox: Inbox
     namespaces: Namespaces
     book: SourceBook
-    destinations: Mapping[str, Destination]
+    live: Live
+    services: Services
     notifications: Notifications
-    routing: Callable[[], Routing]
+
+    @property
+    def destinations(self) -> Mapping[str, Destination]:
+        """Return the destinations as they are now, by name."""
+        return self.live.now.destinations
+
+    def routing(self) -> Routing:
+        """Return the routes as they are now."""
+        return self.live.now.routing
 
     @property
     def settings(self) -> Settings:
@@ -80,10 +89,12 @@ async def open_core(
     on_outbox: Callable[[], None] = lambda: None,
     console: TextIO | None = None,
     migrates: bool = False,
+    reads_pages_apart: bool = False,
 ) -> AsyncIterator[Core]:
     """Open the database and build sources and destinations; nothing is asked of them yet.
 
     `migrates` brings an embedded database to head first; otherwise, and for a configured one, it must be there.
+    `reads_pages_apart` is for a process that also delivers: a sweep's pages are computed in a child.
     Raises ConfigError (one line).
     """
     clock = clock or SystemClock()
@@ -91,9 +102,8 @@ async def open_core(
         settings = configuration.settings
         channel_services = Services(clock=clock, folder=configuration.folder, console=console or sys.stdout)
         stack.push_async_callback(channel_services.close)
-        destinations = {item.name: item for item in build_destinations(_channel_tables(settings), channel_services)}
-        for destination in destinations.values():
-            stack.push_async_callback(destination.channel.close)
+        live = Live(telling_of(configuration, channel_services))
+        stack.push_async_callback(live.close)
         engine = create_engine(configuration.database_url, pool_size=settings.database.pool_size)
         stack.push_async_callback(engine.dispose)
         if migrates and settings.database.url is None:
@@ -101,10 +111,9 @@ async def open_core(
         await require_current(engine)
         http = await stack.enter_async_context(aiohttp.ClientSession(timeout=_SOURCE_HTTP_TIMEOUT))
         namespaces = Namespaces(engine, clock)
-        services = SourceServices(clock=clock, folder=configuration.folder, http=http)
+        services = SourceServices(clock, configuration.folder, http, reads_pages_apart=reads_pages_apart)
         book = SourceBook(_entries(settings, services, await namespaces.boundaries()), namespaces)
         stack.push_async_callback(book.close)
-        routing = routing_of(settings.routes, destinations.values())
         yield Core(
             configuration=configuration,
             clock=clock,
@@ -113,10 +122,17 @@ async def open_core(
             inbox=Inbox(engine, clock),
             namespaces=namespaces,
             book=book,
-            destinations=destinations,
-            notifications=Notifications(engine, clock, lambda: routing, on_outbox=on_outbox, on_step=on_step),
-            routing=lambda: routing,
+            live=live,
+            services=channel_services,
+            notifications=Notifications(engine, clock, lambda: live.now.routing, on_outbox=on_outbox, on_step=on_step),
         )
+
+
+def telling_of(configuration: Configuration, services: Services) -> Telling:
+    """Build the destinations and routes that the settings name; raises SettingsError (one line)."""
+    settings = configuration.settings
+    destinations = {item.name: item for item in build_destinations(_channel_tables(settings), services)}
+    return Telling(destinations, routing_of(settings.routes, destinations.values()), settings.operator.notify)
 
 
 async def check_tables(configuration: Configuration) -> None:
@@ -145,7 +161,7 @@ def delivery_engine(core: Core, bell: Bell | None = None, *, on_attempt: OnAttem
         core.destinations.values(),
         Confirmer(core.clock, core.book.believed, core.notifications),
         bell=bell,
-        operator=core.settings.operator.notify,
+        operator=core.live.now.operator,
         links=Links(pattern=links.session, are_raw_ids_allowed=links.raw_session_id),
         limits=Limits(
             lease=limits.lease,
@@ -154,6 +170,7 @@ def delivery_engine(core: Core, bell: Bell | None = None, *, on_attempt: OnAttem
         ),
         on_step=core.on_step,
         on_attempt=on_attempt,
+        routing=core.routing,
     )
 
 
@@ -170,12 +187,11 @@ def delivery_backoff(settings: Settings) -> BackOff:
 
 def overdue_notices(core: Core) -> OverdueNotices:
     """Return what tells the operator of requests that are unavailable for too long."""
-    names = [name for name in core.settings.operator.notify if name in core.destinations]
     return OverdueNotices(
         core.engine,
         core.clock,
         after=core.settings.unavailable.notice_after,
-        targets=[target_of(core.destinations[name]) for name in names],
+        targets=lambda: core.routing().targets_of(core.live.now.operator),
     )
 
 

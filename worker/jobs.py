@@ -8,7 +8,7 @@ so a Redis that forgot everything costs one tick.
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -73,12 +73,11 @@ async def tick(ctx: dict[str, Any]) -> None:
     """Enqueue what is due; the deterministic job id makes a second tick for the same moment do nothing."""
     chores: Chores = ctx["chores"]
     passes: ArqRedis = ctx["redis"]
+    now = chores.clock.now()
     for remembered in await chores.namespaces.due(chores.book.namespaces):
-        is_full = remembered.sweep_due_at <= chores.clock.now() or remembered.covered_since is None
+        is_full = remembered.sweep_due_at <= now or remembered.covered_since is None
         mode, due_at = (Mode.FULL, remembered.sweep_due_at) if is_full else (Mode.HEAD, remembered.head_due_at)
-        await _enqueue(
-            passes, "sweep", f"sweep:{remembered.namespace}:{due_at.isoformat()}", [remembered.namespace, mode]
-        )
+        await _enqueue(passes, "sweep", _sweep_id(remembered.namespace, due_at, now), [remembered.namespace, mode])
     for name, chore in chores.regular.items():
         if await chores.leases.take_turn(f"chore:{name}", chore.every):
             await _enqueue(passes, "housekeep", f"housekeep:{name}", [name])
@@ -145,6 +144,16 @@ def _worker(
         job_deserializer=from_json,
         log_results=False,
     )
+
+
+def _sweep_id(namespace: str, due_at: datetime, now: datetime) -> str:
+    """Return an id of its own for each due moment, and for each minute that it is overdue.
+
+    arq holds the id of a job whose worker was killed until the queue's timeout has passed; the lease in SQL, which
+    lapses sooner, keeps two passes apart.
+    """
+    minutes_late = max(0, (now - due_at) // timedelta(minutes=1))
+    return f"sweep:{namespace}:{due_at.isoformat()}" + (f":{minutes_late}" if minutes_late else "")
 
 
 async def _enqueue(redis: ArqRedis, function: str, job_id: str, arguments: list[Any]) -> None:

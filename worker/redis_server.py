@@ -29,7 +29,7 @@ class RedisServer:
 
 @asynccontextmanager
 async def open_redis(configuration: Configuration) -> AsyncIterator[RedisServer]:
-    """Give the Redis for the block, and hold the state directory where it is used.
+    """Give the Redis for the block, and hold the state directory where a server or the database stands in it.
 
     Raises DependencyError where a configured Redis does not answer, SettingsError where it refuses us or where another
     Handbell holds the state directory.
@@ -46,8 +46,12 @@ async def open_redis(configuration: Configuration) -> AsyncIterator[RedisServer]
                     await watch
         return
     await check_redis(url.get_secret_value())
+    configured = RedisServer(url.get_secret_value(), is_embedded=False)
+    if configuration.settings.database.url is not None:
+        yield configured  # nothing of the state directory is one process' own: the roles of a machine share it
+        return
     with StateDir(configuration.state_dir):
-        yield RedisServer(url.get_secret_value(), is_embedded=False)
+        yield configured
 
 
 def redis_client(url: str) -> Redis:

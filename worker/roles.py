@@ -32,11 +32,13 @@ from sinks.incidents import Incidents
 from worker.app import Core, check_tables, delivery_engine, open_core, overdue_notices, retention
 from worker.bells import Bell, Stage
 from worker.consumer_name import consumer_name
+from worker.delivering import Deliverer
 from worker.housekeeping import RETENTION_EVERY
 from worker.jobs import Chore, Chores
 from worker.metrics import Metrics
 from worker.redis_server import RedisServer, open_redis, redis_client
 from worker.refreshing import refresh_forever
+from worker.reloading import plan_anew, reload_forever
 from worker.scheduling import schedule_forever
 from worker.takeover import end_leases
 from worker.web.role import PublicListener, open_admin, open_public
@@ -73,6 +75,7 @@ class Running:
     tasks: tuple[Task, ...]
     admin: WebServer
     public: PublicListener | None
+    reload: asyncio.Event  # set: the configuration is to be read again
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop`; an error in one task ends the others, is logged and raised as it is."""
@@ -95,12 +98,17 @@ async def run_roles(
     on_started: Callable[[Running], None] = lambda _running: None,
     **options: Any,
 ) -> None:
-    """Run the roles until SIGTERM or SIGINT, then stop in order; raises ConfigError (one line) at the start."""
+    """Run the roles until SIGTERM or SIGINT, then stop in order; raises ConfigError (one line) at the start.
+
+    SIGHUP takes the channels and routes of the configuration as it is then.
+    """
     stop, has_started = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
 
     async def run() -> None:
         async with started(configuration, roles, **options) as running:
             has_started.set()
+            loop.add_signal_handler(signal.SIGHUP, running.reload.set)
             on_started(running)
             log.info("handbell.started", roles=sorted(roles), sources=list(running.core.book.namespaces))
             await running.run(stop)
@@ -112,7 +120,6 @@ async def run_roles(
         if not has_started.is_set():  # nothing looks at `stop` yet, and a source may take half a minute to answer
             work.cancel()
 
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
     try:
@@ -158,18 +165,20 @@ async def started(
                 on_outbox=delivery_bell.ring,
                 console=console,
                 migrates=roles == ALL_ROLES,
+                reads_pages_apart=Role.WORK in roles,
             )
         )
         if roles == ALL_ROLES and configuration.settings.database.url is None:
             await end_leases(core.engine, clock)
         metrics = Metrics()
-        tasks: list[Task] = []
+        reload = asyncio.Event()
+        replanner = Replanner(core.engine, core.clock, core.routing, on_outbox=delivery_bell.ring)
+        tasks: list[Task] = [lambda _stop: reload_forever(core, reload, lambda: plan_anew(replanner))]
         if Role.SINK in roles:
             name = stack.enter_context(consumer_name(configuration.state_dir))
             tasks += _sink_tasks(core, client, name, refresh_bell)
         if Role.WORK in roles:
             await _check_sources(core)
-            replanner = Replanner(core.engine, core.clock, core.routing, on_outbox=delivery_bell.ring)
             await replanner.adopt()
             tasks += _work_tasks(core, server, refresh_bell, delivery_bell, metrics, replanner)
         address = _admin_address(core, admin_listen)
@@ -181,7 +190,7 @@ async def started(
         if public is not None:
             listener = public.server
             tasks.append(lambda _stop: listener.serve())
-        yield Running(core, server, tuple(tasks), admin, public)
+        yield Running(core, server, tuple(tasks), admin, public, reload)
 
 
 def _sink_tasks(core: Core, redis: Redis, name: str, bell: Bell) -> list[Task]:
@@ -221,10 +230,7 @@ def _work_tasks(
     parts = (core.engine, core.clock, core.book, core.namespaces, core.notifications)
     sweeper = Sweeper(*parts, on_pass=lambda passed: _count(metrics, passed, core.clock), on_step=core.on_step)
     refresher = Refresher(core.engine, core.clock, core.inbox, *parts[2:], on_step=core.on_step)
-    delivery = delivery_engine(core, delivery_bell, on_attempt=metrics.attempted)
-
-    async def end_orphans() -> None:
-        await delivery.end_orphans()
+    delivery = Deliverer(core.live, lambda: delivery_engine(core, delivery_bell, on_attempt=metrics.attempted))
 
     async def replan() -> None:
         await replanner.run()
@@ -238,7 +244,7 @@ def _work_tasks(
         regular={
             "retention": Chore(retention(core).run, RETENTION_EVERY),
             "overdue": Chore(overdue_notices(core).run, OVERDUE_EVERY),
-            "orphans": Chore(end_orphans, ORPHANS_EVERY),
+            "orphans": Chore(delivery.end_orphans, ORPHANS_EVERY),
             "replan": Chore(replan, REPLAN_EVERY),
         },
     )

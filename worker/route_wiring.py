@@ -44,6 +44,7 @@ def _route(number: int, route: RouteSettings) -> Route:
         quiet=_quiet(route.quiet) if route.quiet is not None else None,
         digest_window=route.digest_window,
         storm_limit=route.storm_limit,
+        explains=route.explain,
     )
 
 

@@ -21,6 +21,8 @@ log = structlog.get_logger()
 # arq reads nothing blockingly, so no answer takes long; closing a worker asks Redis too, and must end.
 _ANSWER_SECONDS = 5.0
 
+_CANCEL_AGAIN_SECONDS = 0.5
+
 _FIRST_PAUSE = timedelta(milliseconds=500)
 _LONGEST_PAUSE = timedelta(seconds=15)
 
@@ -30,6 +32,23 @@ async def schedule_forever(redis_url: str, chores: Chores) -> None:
     async with asyncio.TaskGroup() as group:
         for make in (tick_worker, sweep_worker):
             group.create_task(_supervise(redis_url, chores, make))
+
+
+async def run_until_cancelled(worker: Worker) -> None:
+    """Run the worker; when cancelled, cancel it until it has ended.
+
+    Once is not enough: a cancellation that reaches arq while it connects is lost, and it would poll for ever.
+    """
+    work = asyncio.create_task(worker.async_run())
+    try:
+        await asyncio.wait({work})
+    except asyncio.CancelledError:
+        while not work.done():
+            work.cancel()
+            await asyncio.wait({work}, timeout=_CANCEL_AGAIN_SECONDS)
+        await asyncio.gather(work, return_exceptions=True)
+        raise
+    await work
 
 
 async def _supervise(redis_url: str, chores: Chores, make: Callable[[ArqRedis, Chores], Worker]) -> None:
@@ -46,7 +65,7 @@ async def _supervise(redis_url: str, chores: Chores, make: Callable[[ArqRedis, C
         worker = make(redis, chores)
         started_at = chores.clock.now()
         try:
-            await worker.async_run()
+            await run_until_cancelled(worker)
         except Exception as error:  # arq's own text may hold what a job was given
             log.warning("schedule.interrupted", queue=worker.queue_name, error=type(error).__name__)
         finally:

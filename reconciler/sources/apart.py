@@ -2,31 +2,24 @@
 
 A page of 200 pending actions is about two seconds of pure Python. The child builds the same source from plain
 values and answers one request at a time over a pipe; while it works it asks its parent which ids are enrolled, so
-the result is that of the source itself. It is started by the first page, and ends with its parent.
+the result is that of the source itself. It is started by the first page that is worth it, and ends with its parent.
 """
 
 import asyncio
-import contextlib
-import importlib
-import logging
-import multiprocessing
-import os
-import signal
-from collections.abc import Sequence
+import json
+import subprocess
+import sys
 from dataclasses import dataclass, replace
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
-from pathlib import Path
-from typing import Any, Protocol
 
-from config.clock import Clock, SystemClock
+from config.clock import Clock
 from reconciler.errors import SourceError, SourceMissing, SourceRefused, SourceUnavailable, WrongStore
 from reconciler.references import Observation, Reference
-from reconciler.sources.protocol import Known, Observes, Page, RefreshesSessions, Scans, SessionView, Source
-from reconciler.sources.services import SourceServices
+from reconciler.sources.apart_child import Recipe, Whole
+from reconciler.sources.protocol import Known, Page, SessionView
 
-# The child gives way to the processes that deliver.
-_NICENESS = 5
+__all__ = ["ApartSource", "Recipe"]
 
 # How long the child may take to end by itself before it is killed.
 _END_SECONDS = 5.0
@@ -34,27 +27,18 @@ _END_SECONDS = 5.0
 _ERRORS = {error.__name__: error for error in (SourceMissing, SourceRefused, SourceUnavailable, WrongStore)}
 
 
-class Whole(Source, Scans, RefreshesSessions, Observes, Protocol):
-    """A source with every ability."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How the child makes its source: `module` exports `build(namespace, options, services)`; all picklable."""
-
-    module: str
-    namespace: str
-    options: Any
-    folder: Path
-
-
 class ApartSource:
-    """The source `inner`, with its pages read by a child process; the rest is asked of `inner` itself."""
+    """The source `inner`, with its pages read by a child process; the rest is asked of `inner` itself.
 
-    def __init__(self, inner: Whole, recipe: Recipe, clock: Clock) -> None:
+    A child costs seconds to start. Up to `here_at_most` rows are read without one: until a page of so many shows
+    that there are more. From then on every page is read apart.
+    """
+
+    def __init__(self, inner: Whole, recipe: Recipe, clock: Clock, *, here_at_most: int = 0) -> None:
         self._inner = inner
         self._recipe = recipe
         self._clock = clock
+        self._here_at_most = here_at_most
         self._turn = asyncio.Lock()
         self._child: _Child | None = None
         self._expected_identity: str | None = None
@@ -77,21 +61,28 @@ class ApartSource:
         return await self._inner.observe(reference)
 
     async def page(self, cursor: str | None, *, limit: int, known: Known) -> Page:
-        """Return one page as the inner source would; one at a time.
+        """Return one page as the inner source would, or a smaller one, with the parent's time; one at a time.
 
         Raises what the source raises, and SourceUnavailable (`child_ended`) where the child died over it: the next
         call starts another.
         """
         async with self._turn:
+            if self._here_at_most:
+                page = await self._inner.page(cursor, limit=min(limit, self._here_at_most), known=known)
+                if page.next_cursor is not None:
+                    self._here_at_most = 0
+                return page
             seen_at = self._clock.now()
-            child = self._child = self._child if self._child and self._child.is_alive else await _start(self._recipe)
+            child = await self._living_child()
             try:
                 page = await child.page((cursor, limit, self._expected_identity), known)
+            except SourceError:
+                raise  # a complete answer: the child goes on
             except (EOFError, OSError):
                 await self._end_child()
                 raise SourceUnavailable("child_ended", "the process that reads pages ended over one") from None
-            except asyncio.CancelledError:
-                # A half-read answer would be taken for the next page's.
+            except BaseException:
+                # Cancelled, or `known` failed: half an exchange would be taken for the next page's.
                 await asyncio.shield(self._end_child())
                 raise
             return replace(page, active=tuple(replace(item, observed_at=seen_at) for item in page.active))
@@ -101,6 +92,13 @@ class ApartSource:
         async with self._turn:
             await self._end_child()
         await self._inner.close()
+
+    async def _living_child(self) -> "_Child":
+        if self._child is not None and not self._child.is_alive:
+            await self._end_child()
+        if self._child is None:
+            self._child = await _start(self._recipe)
+        return self._child
 
     async def _end_child(self) -> None:
         child, self._child = self._child, None
@@ -112,12 +110,12 @@ class ApartSource:
 class _Child:
     """The parent's end: the process, and the pipe to it."""
 
-    process: SpawnProcess
+    process: subprocess.Popen[bytes]
     pipe: Connection
 
     @property
     def is_alive(self) -> bool:
-        return self.process.is_alive()
+        return self.process.poll() is None
 
     async def page(self, request: tuple[str | None, int, str | None], known: Known) -> Page:
         """Ask for a page, and answer what the child asks on the way; EOFError or OSError where it died."""
@@ -134,65 +132,33 @@ class _Child:
                 raise _ERRORS.get(name, SourceUnavailable)(reason, message)
 
     async def end(self) -> None:
-        """Close the pipe, on which the child ends; kill it where it does not."""
+        """End the process, by force where it does not go by itself, and close the pipe."""
         self.process.terminate()
-        await asyncio.to_thread(self.process.join, _END_SECONDS)
-        if self.process.is_alive():
+        try:
+            await asyncio.to_thread(self.process.wait, _END_SECONDS)
+        except subprocess.TimeoutExpired:
             self.process.kill()
-            await asyncio.to_thread(self.process.join)
+            await asyncio.to_thread(self.process.wait)
         # Not before: a thread that still waits to read would be left with a closed descriptor.
         self.pipe.close()
 
 
+# As multiprocessing's spawn does, but without its resource tracker, a process that would outlive every child; and
+# the parent's main module is not run again.
+_CHILD_MAIN = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "from reconciler.sources.apart_child import serve; serve(int(sys.argv[1]))"
+)
+
+
 async def _start(recipe: Recipe) -> _Child:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(recipe, theirs), name=f"pages-{recipe.namespace}", daemon=True)
-    await asyncio.to_thread(process.start)
+    ours, theirs = Pipe()
+    descriptor = theirs.fileno()
+    command = [sys.executable, "-c", _CHILD_MAIN, str(descriptor), json.dumps(sys.path)]
+    process = await asyncio.to_thread(
+        subprocess.Popen, command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=(descriptor,)
+    )
     theirs.close()
-    return _Child(process, ours)
-
-
-class _KnownByParent:
-    """Which ids are enrolled, as the parent says."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-
-    async def enrolled(self, attention_ids: Sequence[str]) -> frozenset[str]:
-        """Return those of `attention_ids` that the parent has a notification for."""
-        self._pipe.send(("enrolled?", list(attention_ids)))
-        answer: frozenset[str] = self._pipe.recv()
-        return answer
-
-
-def _serve(recipe: Recipe, pipe: Connection) -> None:
-    """Answer pages until the pipe is closed (the child's main function)."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's interrupt is the parent's to handle
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.nice(_NICENESS)
-    # What fails here is told through the pipe; a library's own warnings have no place on the parent's stderr.
-    logging.getLogger().addHandler(logging.NullHandler())
-    with contextlib.suppress(EOFError, OSError):
-        asyncio.run(_answer(recipe, pipe))
-
-
-async def _answer(recipe: Recipe, pipe: Connection) -> None:
-    services = SourceServices(clock=SystemClock(), folder=recipe.folder)
-    source: Whole = importlib.import_module(recipe.module).build(recipe.namespace, recipe.options, services)
-    known = _KnownByParent(pipe)
-    try:
-        while True:
-            cursor, limit, identity = pipe.recv()
-            try:
-                pipe.send(("page", await _page(source, cursor, limit, identity, known)))
-            except SourceError as error:
-                pipe.send(("error", (type(error).__name__, error.reason, str(error))))
-    finally:
-        await source.close()
-
-
-async def _page(source: Whole, cursor: str | None, limit: int, identity: str | None, known: Known) -> Page:
-    if identity is not None and await source.identity() != identity:
-        raise WrongStore("wrong_store", "another store stands there than the namespace knows")
-    return await source.page(cursor, limit=limit, known=known)
+    child = _Child(process, ours)
+    await asyncio.to_thread(ours.send, recipe)
+    return child

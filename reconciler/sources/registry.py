@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint
+from types import ModuleType
 from typing import Any, Protocol, cast
 
 from pydantic import BaseModel, ValidationError
@@ -11,8 +12,13 @@ from config.option_errors import option_error
 from config.plug_ins import PlugIns
 from config.secret_files import read_secret_files, secret_file_keys
 from reconciler.errors import SourceRefused
+from reconciler.sources.apart import ApartSource
+from reconciler.sources.apart_child import Recipe, Whole
 from reconciler.sources.protocol import Source
 from reconciler.sources.services import SourceServices
+
+# So many rows hold up the process that delivers for a third of a second at most, and most deployments have no more.
+READ_HERE_AT_MOST = 25
 
 SOURCE_TYPES = PlugIns(
     noun="source",
@@ -27,7 +33,11 @@ SOURCE_TYPES = PlugIns(
 
 
 class SourceType(Protocol):
-    """What a source's module exports, built-in or plug-in."""
+    """What a source's module exports, built-in or plug-in.
+
+    A module may also say `PAGES_APART = True`: its source has every ability, its options can be pickled, it needs no
+    `http`, and its pages are computed in this process.
+    """
 
     TYPE: str
     Options: type[BaseModel]
@@ -60,8 +70,15 @@ def source_options(
 def build_source(
     module: SourceType, namespace: str, options: BaseModel, services: SourceServices, *, where: str
 ) -> Source:
-    """Make the source; raises SettingsError, one line, where its options cannot be used."""
+    """Make the source, with its pages read apart where the services ask for it and its pages are computed here.
+
+    Raises SettingsError, one line, where its options cannot be used.
+    """
     try:
-        return module.build(namespace, options, services)
+        source = module.build(namespace, options, services)
     except (SourceRefused, ValueError) as error:
         raise SettingsError(f"{where} {error}") from None
+    if services.reads_pages_apart and getattr(module, "PAGES_APART", False):
+        recipe = Recipe(cast("ModuleType", module).__name__, namespace, options, services.folder)
+        return ApartSource(cast("Whole", source), recipe, services.clock, here_at_most=READ_HERE_AT_MOST)
+    return source

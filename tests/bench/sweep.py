@@ -25,7 +25,8 @@ from config.migrate import migrate
 from reconciler.namespaces import Namespaces
 from reconciler.notifications import Notifications, Routing
 from reconciler.source_book import Entry, SourceBook
-from reconciler.sources.apart import ApartSource, Recipe
+from reconciler.sources.apart import ApartSource
+from reconciler.sources.apart_child import Recipe
 from reconciler.sources.cayu import Options
 from reconciler.sources.protocol import Known, Page
 from reconciler.sweep import FULL_PAGE_LIMIT, Mode, Pass, Sweeper

@@ -101,7 +101,7 @@ CAYU: tuple[Mutant, ...] = (
         "a hint is processed after an incomplete view",
         f"{_REFRESH}::test_hints_stay_unprocessed_after_an_incomplete_view_and_are_tried_again[sqlite]",
         "reconciler/refresh.py",
-        "                self._try_later(item)\n",
+        "                self._sessions.put_off((namespace, item.session_id), self._clock.now())\n",
         "                await self._done(item)\n",
     ),
     mutant(
@@ -167,7 +167,7 @@ CAYU: tuple[Mutant, ...] = (
     ),
     mutant(
         "references are verified only after a clean scan",
-        f"{_SWEEP}::test_failing_store_resumes_where_it_stopped_and_verifies_all_the_same[sqlite]",
+        "tests/contract/cayu/test_passes.py::test_references_are_verified_apart_from_a_scan_that_fails[sqlite]",
         "reconciler/sweep.py",
         "        if mode is Mode.FULL and problem is not Incomplete.WRONG_STORE:\n",
         "        if mode is Mode.FULL and not current.problems:\n",

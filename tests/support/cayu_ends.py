@@ -16,10 +16,14 @@ and `late-grant` is an approval that was granted in its window and finished two 
 """
 
 import asyncio
+import pickle
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -34,10 +38,10 @@ from reconciler.references import Observation, Reference, Request, cayu_attentio
 from reconciler.states import AttentionState, Evidence
 from reconciler.sweep import Mode, Pass
 from reconciler.tables import HISTORY, NOTIFICATIONS
-from tests.support.cayu_postgres import CayuServer
 from tests.support.cayu_settled import SettledStore
 from tests.support.cayu_stores import CayuStore
 from tests.support.databases import TEMPLATE, engine_for
+from tests.support.made_once import folder_of_the_run, made_once
 from tests.support.paging_source import BEGINNING
 from tests.support.postgres import Server, new_database
 from tests.support.reconciling import NAMESPACE, Reconciling
@@ -62,10 +66,9 @@ FLOOD = 100
 class Ends:
     """What became of each request by its session (or call), and how Handbell got there."""
 
-    store: CayuStore
     references: dict[str, Reference]
-    rows: dict[str, Row[Any]]
-    history: dict[str, list[Row[Any]]]
+    rows: dict[str, SimpleNamespace]
+    history: dict[str, list[SimpleNamespace]]
     passed: Pass
     while_uncertain: Pass
     late_grant: list[tuple[AttentionState, Evidence]]
@@ -146,40 +149,59 @@ async def _play(settled: SettledStore, store: CayuStore, handbell_url: str) -> E
     await enroll(reconciling, references)
     passed = await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
     assert passed is not None
-    by_id = {row.attention_id: row for row in await reconciling.rows(select(NOTIFICATIONS))}
-    history = await reconciling.rows(select(HISTORY).order_by(HISTORY.c.id))
+    by_id = {row.attention_id: row for row in _plain(await reconciling.rows(select(NOTIFICATIONS)))}
+    history = _plain(await reconciling.rows(select(HISTORY).order_by(HISTORY.c.id)))
     await reconciling.book.close()
     await engine.dispose()
     rows = {name: by_id[reference.attention_id] for name, reference in references.items()}
     lives = {name: [step for step in history if step.notification_id == row.id] for name, row in rows.items()}
-    return Ends(store, references, rows, lives, passed, while_uncertain, late_grant)
+    return Ends(references, rows, lives, passed, while_uncertain, late_grant)
+
+
+def _plain(rows: Sequence[Row[Any]]) -> list[SimpleNamespace]:
+    return [SimpleNamespace(**row._mapping) for row in rows]
+
+
+async def _play_on_sqlite(settled: SettledStore, template: Path, folder: Path) -> Ends:
+    store = CayuStore(str(shutil.copy(settled.store.url, folder / "cayu.db")))
+    return await _play(settled, store, f"sqlite:///{shutil.copy(template, folder / 'handbell.db')}")
+
+
+async def _play_on_postgres(settled: SettledStore, agents: Server, handbell: Server) -> Ends:
+    async with (
+        new_database(agents, template="cayu_settled") as url,
+        new_database(handbell, template=TEMPLATE) as handbell_url,
+    ):
+        return await _play(settled, CayuStore(url), handbell_url)
 
 
 @pytest.fixture(scope="session")
-def _ends_sqlite(
-    _settled_sqlite: SettledStore, migrated_sqlite_file: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Ends:
-    folder = tmp_path_factory.mktemp("ends")
-    store = CayuStore(str(shutil.copy(_settled_sqlite.store.url, folder / "cayu.db")))
-    handbell = shutil.copy(migrated_sqlite_file, folder / "handbell.db")
-    return asyncio.run(_play(_settled_sqlite, store, f"sqlite:///{handbell}"))
+def _ends_by_database(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Ends]:
+    """Return what gives the ends on a database; they are played once in a run, by whichever worker is first."""
+    value = request.getfixturevalue
 
+    def play(database: str, folder: Path) -> Ends:
+        settled = value(f"settled_{database}")
+        if database == "sqlite":
+            return asyncio.run(_play_on_sqlite(settled, value("migrated_sqlite_file"), folder))
+        servers = value("cayu_postgres_server"), value("migrated_postgres_server")
+        return asyncio.run(_play_on_postgres(settled, *servers))
 
-@pytest.fixture(scope="session")
-def _ends_postgres(
-    _settled_postgres: SettledStore, cayu_postgres_server: CayuServer, migrated_postgres_server: Server
-) -> Ends:
-    async def play() -> Ends:
-        async with (
-            new_database(cayu_postgres_server, template="cayu_settled") as url,
-            new_database(migrated_postgres_server, template=TEMPLATE) as handbell_url,
-        ):
-            return await _play(_settled_postgres, CayuStore(url), handbell_url)
+    @cache
+    def ends_on(database: str) -> Ends:
+        kept = folder_of_the_run(tmp_path_factory) / f"ends-{database}" / "ends.pickle"
+        with made_once(kept.parent) as is_new:
+            if is_new:
+                kept.write_bytes(pickle.dumps(play(database, kept.parent)))
+        loaded: Ends = pickle.loads(kept.read_bytes())
+        return loaded
 
-    return asyncio.run(play())
+    return ends_on
 
 
 @pytest.fixture(params=DATABASES)
-def ends(request: pytest.FixtureRequest) -> Any:
-    """Return how everything ended, once on each database; on PostgreSQL the stores are gone already."""
-    return request.getfixturevalue(f"_ends_{request.param}")
+def ends(request: pytest.FixtureRequest, _ends_by_database: Callable[[str], Ends]) -> Ends:
+    """Return how everything ended, once on each database; the databases are nobody's to use any more."""
+    return _ends_by_database(request.param)

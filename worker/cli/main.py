@@ -35,6 +35,7 @@ _COMMANDS = (
     "worker.cli.redriving",
     "worker.cli.attention",
     "worker.cli.silences",
+    "worker.cli.simulate",
     "worker.cli.sources",
     "worker.cli.fanout",
     "worker.cli.proof",

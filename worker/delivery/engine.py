@@ -66,7 +66,7 @@ class DeliveryEngine:
                 Batch(
                     self._tools,
                     name,
-                    Provider(one, links, limits, clock),
+                    Provider(one, links, limits, clock, routing),
                     confirmer,
                     on_step,
                     on_attempt,

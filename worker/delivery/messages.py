@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
 
+from reconciler.explaining import explanation
 from reconciler.references import Observation
+from reconciler.routes import Routing
 from reconciler.states import SUMMARIES, AttentionState, Kind
 from worker.channels.protocol import Item, Message, SendContext
 from worker.delivery.groups import Unit
@@ -44,8 +46,10 @@ class Links:
         return link
 
 
-def message_for(unit: Unit, links: Links) -> Message:
+def message_for(unit: Unit, links: Links, routing: Routing) -> Message:
     """Return what the recipient is told; an opening says what the source said just before.
+
+    Where its route explains, the footer says why the recipient is told.
 
     The end of a request that was told together with others shows how all of them stand now.
     """
@@ -59,7 +63,12 @@ def message_for(unit: Unit, links: Links) -> Message:
         return Message(key=lead.message_key, purpose=lead.purpose, items=items)
     items = tuple(_item(go.row.request, links, go.observation) for go in unit.members if go.row.request is not None)
     purpose = lead.purpose if len(items) == 1 else _digest(lead.purpose)
-    return Message(key=lead.message_key, purpose=purpose, items=items)
+    return Message(key=lead.message_key, purpose=purpose, items=items, footer=_footer(lead, lead.request, routing))
+
+
+def _footer(row: Claimed, request: Request, routing: Routing) -> str | None:
+    route = routing.owner(request.case.subject, row.destination)
+    return explanation(route, row.destination, row.purpose) if route is not None and route.explains else None
 
 
 def _digest(purpose: str) -> str:

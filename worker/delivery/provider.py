@@ -6,11 +6,12 @@ it came through but not its text, which may hold a URL with a secret.
 
 import asyncio
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
 from config.clock import Clock
+from reconciler.routes import Routing
 from worker.channels.destination import Destination
 from worker.channels.outcomes import FailureReason, Outcome, Temporary, Unknown
 from worker.channels.protocol import UnknownPolicy
@@ -30,18 +31,21 @@ _MAY_HAVE_IT = frozenset({UnknownPolicy.LOOK_UP, UnknownPolicy.RESEND_ONCE})
 class Provider:
     """One destination's channel as the engine uses it: never raises but when cancelled."""
 
-    def __init__(self, destination: Destination, links: Links, limits: Limits, clock: Clock) -> None:
+    def __init__(
+        self, destination: Destination, links: Links, limits: Limits, clock: Clock, routing: Callable[[], Routing]
+    ) -> None:
         self._destination = destination
         self._links = links
         self._limits = limits
         self._clock = clock
+        self._routing = routing
 
     async def send(self, unit: Unit) -> list[Result]:
         """Make one try; return its result for each of those that are told together."""
         row, started_at = unit.lead, self._clock.now()
         outcome: Outcome
         try:
-            message = message_for(unit, self._links)
+            message = message_for(unit, self._links, self._routing())
             async with asyncio.timeout(self._limits.send_bound.total_seconds()):
                 outcome = await self._destination.channel.send(message, context_for(row, started_at))
         except TimeoutError:
@@ -58,7 +62,7 @@ class Provider:
         row, started_at = rows[0], self._clock.now()
         outcome: Outcome | None
         try:
-            message = message_for(Unit([Go(one) for one in rows]), self._links)
+            message = message_for(Unit([Go(one) for one in rows]), self._links, self._routing())
             async with asyncio.timeout(self._limits.send_bound.total_seconds()):
                 outcome = await self._destination.channel.find(message, context_for(row, started_at))
         except TimeoutError:

@@ -8,6 +8,7 @@ from cayu.events import Event
 from cayu.observability import EventSink
 
 from config.steps import Step
+from reconciler.reasons import Door
 from reconciler.refresh import Refresher
 from reconciler.sweep import Mode
 from sinks.emit.hint import Hint
@@ -158,6 +159,6 @@ async def test_stale_consumer_cannot_reopen_what_another_settled(own: Case) -> N
     await own.reconciling.hint("ask", "e1", "session.completed")
     await own.reconciling.refresher.round()
 
-    await own.reconciling.refresher._apply(NAMESPACE, view)
+    await own.reconciling.notifications.apply(NAMESPACE, view.active, door=Door.HINT)
 
     assert await own.sessions() == {"ask": "resolved"}

@@ -1,9 +1,6 @@
 """Pages read by a child process are those of the source itself; its death is an outage that passes."""
 
 import asyncio
-import multiprocessing
-import os
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -37,7 +34,6 @@ async def apart(cayu_store: CayuStore) -> AsyncIterator[ApartSource]:
     source = apart_source(cayu_store.url, "own")
     yield source
     await source.close()
-    assert "pages-own" not in {child.name for child in multiprocessing.active_children()}
 
 
 async def test_killed_child_is_an_outage_of_one_page(apart: ApartSource) -> None:
@@ -45,10 +41,10 @@ async def test_killed_child_is_an_outage_of_one_page(apart: ApartSource) -> None
 
     class KillsTheChild(KnownIds):
         async def enrolled(self, attention_ids: object) -> frozenset[str]:
-            [child] = [child for child in multiprocessing.active_children() if child.name == "pages-own"]
-            assert child.pid is not None
-            os.kill(child.pid, signal.SIGKILL)
-            child.join()
+            child = apart._child
+            assert child is not None
+            child.process.kill()
+            child.process.wait()
             return frozenset()
 
     with pytest.raises(SourceUnavailable) as died:
@@ -57,6 +53,17 @@ async def test_killed_child_is_an_outage_of_one_page(apart: ApartSource) -> None
 
     assert died.value.reason == "child_ended"
     assert after == before
+
+
+async def test_failing_database_leaves_nothing_of_the_page_to_the_next(apart: ApartSource) -> None:
+    class Fails(KnownIds):
+        async def enrolled(self, attention_ids: object) -> frozenset[str]:
+            raise LookupError("the database is gone")
+
+    with pytest.raises(LookupError):
+        await apart.page(None, limit=1, known=Fails())
+
+    assert len((await apart.page(None, limit=200, known=KnownIds())).active) > 1
 
 
 async def test_cancelled_page_leaves_nothing_of_it_to_the_next(apart: ApartSource) -> None:

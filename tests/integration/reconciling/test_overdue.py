@@ -12,7 +12,9 @@ from tests.support.reconciling import NAMESPACE, TARGETS, Reconciling
 
 
 def notices_of(reconciling: Reconciling) -> OverdueNotices:
-    return OverdueNotices(reconciling.engine, reconciling.clock, after=timedelta(hours=1), targets=[TARGETS["mail"]])
+    return OverdueNotices(
+        reconciling.engine, reconciling.clock, after=timedelta(hours=1), targets=lambda: [TARGETS["mail"]]
+    )
 
 
 async def make(reconciling: Reconciling, numbers: range) -> None:

@@ -110,6 +110,18 @@ async def test_repeated_cursor_ends_the_pass_as_incomplete(reconciling: Reconcil
     assert len(reconciling.source.pages) == 2
 
 
+async def test_more_without_a_cursor_is_neither_complete_nor_covered(reconciling: Reconciling) -> None:
+    reconciling.source.pending = requests([1])
+    reconciling.source.problems = frozenset({Incomplete.HAS_MORE})
+
+    done = await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
+
+    remembered = await reconciling.namespaces.get(NAMESPACE)
+    assert done is not None
+    assert (done.is_complete, done.pages) == (False, 1)
+    assert (remembered.complete_since, remembered.covered_since, remembered.scan_cursor) == (None, None, None)
+
+
 async def test_unreachable_store_makes_requests_unavailable_and_they_recover(reconciling: Reconciling) -> None:
     reconciling.source.pending = requests([1])
     await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
