@@ -49,6 +49,7 @@ soak: $(VENV)/.dev ## The slow runs
 docs: $(VENV)/.dev ## Write the pages that are made from the code
 	@$(PY) -m worker.reference.settings_page > docs/settings.md
 	@$(PY) -m tests.contract.cayu_guide.table
+	@$(PY) -m tests.contract.pause_tokens.table
 	@$(PY) -m worker.reference.reasons_page > docs/reasons.md
 
 lock: $(VENV)/.python ## Resolve requirements.txt and requirements-dev.txt anew
