@@ -17,6 +17,7 @@ from config.steps import Step, StepHook, ignore_step
 from reconciler import changes
 from reconciler.cases import with_spans
 from reconciler.changes import Standing
+from reconciler.pause_store.captures import forget_tokens
 from reconciler.plan import Case, Trigger
 from reconciler.planning import plan_all
 from reconciler.reasons import Door
@@ -93,6 +94,8 @@ class Notifications:
         made += await changes.move(connection, work.moved, known, now=now)
         await changes.touch(connection, work.seen_again, known)
         await changes.record(connection, made, door=door, now=now)
+        settled = [item.reference.attention_id for _, item in made if item.state.is_terminal]
+        await forget_tokens(connection, namespace, settled)
         conflicts = await changes.record_conflicts(connection, work.conflicts, known, door=door, now=now)
         planned = await plan_all(connection, await _cases(connection, made), Trigger.SEEN, self._routing(), now=now)
         new = sum(change.old is None for change, _ in made)
