@@ -173,11 +173,10 @@ async def still_ours(connection: AsyncConnection, ids: Sequence[int], lease_id: 
     return frozenset(row.id for row in rows)
 
 
-async def renew(tools: Tools, ids: Sequence[int], lease_id: str) -> datetime:
-    """Hold on to the deliveries; return until when."""
-    until = tools.clock.now() + tools.limits.lease
+async def renew(tools: Tools, ids: Sequence[int], lease_id: str, until: datetime) -> frozenset[int]:
+    """Hold on to the deliveries until then; return those that are still ours."""
     async with tools.engine.begin() as connection:
-        await connection.execute(
+        rows = await connection.execute(
             update(DELIVERIES)
             .where(
                 DELIVERIES.c.id.in_(sorted(ids)),
@@ -185,8 +184,9 @@ async def renew(tools: Tools, ids: Sequence[int], lease_id: str) -> datetime:
                 DELIVERIES.c.status == DeliveryStatus.LEASED.value,
             )
             .values(leased_until=until)
+            .returning(DELIVERIES.c.id)
         )
-    return until
+        return frozenset(rows.scalars())
 
 
 def _due(destination: str) -> Select[tuple[int]]:
