@@ -7,7 +7,7 @@ INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check
 TEST_WORKERS ?= 2
 LOCK := --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --quiet
 
-.PHONY: help demo test check style types contracts mutants bench bench-large soak lock docs clean
+.PHONY: help demo test check style types contracts differential mutants bench bench-large soak lock docs clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -34,6 +34,9 @@ contracts: $(VENV)/.dev
 bench: $(VENV)/.dev ## The benchmarks, one after the other
 	@set -e; for file in tests/bench/[a-z]*.py; do $(PY) -m tests.bench.$$(basename $$file .py); done
 
+differential: $(VENV)/.differential ## The pause tokens beside symfonic-core 9.12.0, in an environment of its own
+	@$(VENV)/differential/bin/python -m pytest -q --noconftest tests/differential
+
 mutants: $(VENV)/.dev ## Wrong implementations, each of which its test must notice
 	@$(PY) -m tests.mutants.run
 
@@ -46,6 +49,7 @@ soak: $(VENV)/.dev ## The slow runs
 docs: $(VENV)/.dev ## Write the pages that are made from the code
 	@$(PY) -m worker.reference.settings_page > docs/settings.md
 	@$(PY) -m tests.contract.cayu_guide.table
+	@$(PY) -m tests.contract.pause_tokens.table
 	@$(PY) -m worker.reference.reasons_page > docs/reasons.md
 
 lock: $(VENV)/.python ## Resolve requirements.txt and requirements-dev.txt anew
@@ -71,4 +75,12 @@ $(VENV)/.runtime: requirements.txt pyproject.toml | $(VENV)/.python
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.runtime
 	@$(INSTALL) --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(VENV)/.differential: pyproject.toml | $(VENV)/.python
+	@$(PYTHON) -m venv $(VENV)/differential
+	@$(PY) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['differential'], \
+		sep='\n')" > $(VENV)/differential/requirements.txt
+	@$(VENV)/differential/bin/python -m pip install --quiet --disable-pip-version-check \
+		-r $(VENV)/differential/requirements.txt
 	@touch $@

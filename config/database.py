@@ -6,15 +6,17 @@ a connection with the execution option `write=False` begins without taking the w
 COMMIT failed goes back to the pool without its transaction.
 """
 
+from datetime import timedelta
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry, PoolResetState
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool, PoolResetState
 
 from config.errors import SettingsError
 
@@ -22,6 +24,9 @@ from config.errors import SettingsError
 BUSY_TIMEOUT_SECONDS = 10
 
 READ_ONLY = {"write": False}
+
+# How long a foreign database may take to answer one statement.
+READ_WITHIN = timedelta(seconds=10)
 
 # Where the schema's revision stands. A name of our own: the database of another Alembic project is told from ours.
 VERSION_TABLE = "handbell_revision"
@@ -78,6 +83,30 @@ def create_engine(url: URL, *, pool_size: int = 5) -> AsyncEngine:
         )
     event.listen(engine.sync_engine, "reset", _end_transaction)
     return engine
+
+
+def create_reader(url: URL, *, within: timedelta = READ_WITHIN) -> AsyncEngine:
+    """Make an engine that can only read, for a database that is somebody else's; creates no file and changes none.
+
+    A statement that takes longer than `within` fails (PostgreSQL; SQLite: the wait for a lock).
+    """
+    milliseconds = str(int(within.total_seconds() * 1000))
+    if url.get_backend_name() == "sqlite":
+        file = f"file:{quote(url.database or '')}"
+        return create_async_engine(
+            url.set(database=file, query={"mode": "ro", "uri": "true"}),
+            poolclass=NullPool,  # a kept connection would go on reading a file that was moved away or replaced
+            connect_args={"timeout": within.total_seconds(), "isolation_level": None},
+        )
+    return create_async_engine(
+        url,
+        pool_size=2,
+        pool_pre_ping=True,
+        connect_args={
+            "timeout": CONNECT_TIMEOUT_SECONDS,
+            "server_settings": {"default_transaction_read_only": "on", "statement_timeout": milliseconds},
+        },
+    )
 
 
 def _with_drivers_options(url: URL) -> URL:

@@ -105,6 +105,16 @@ class OperatorSettings(SettingsTable):
     )
 
 
+class AnswerSettings(SettingsTable):
+    """`[answers]`: the keys that sign answer tokens and seal what paused runs hand over."""
+
+    keyset: Path | None = Field(
+        None,
+        description="File of the keys (docs/pause-tokens.md has its form), the same for every process. Left out: with"
+        " an embedded database one is made in `state_dir`; with a configured one there is no default.",
+    )
+
+
 class LogSettings(SettingsTable):
     """`[log]`: what goes to stderr."""
 
@@ -148,6 +158,7 @@ class Settings(BaseSettings):
     delivery: DeliverySettings = Field(default_factory=DeliverySettings)
     unavailable: UnavailableSettings = Field(default_factory=UnavailableSettings)
     links: LinkSettings = Field(default_factory=LinkSettings)
+    answers: AnswerSettings = Field(default_factory=AnswerSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     retention: RetentionSettings = Field(default_factory=RetentionSettings)
 

@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.support.one_pause",
     "tests.support.product",
     "tests.support.cayu_settled",
+    "tests.support.pause_ledgers",
     "tests.support.reconciling",
     "tests.support.cayu_ends",
     "tests.support.valkey",

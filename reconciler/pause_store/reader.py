@@ -1,6 +1,6 @@
 """What is outstanding, page by page, in a time that does not depend on how many tokens there are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from sqlalchemy import Select, select, true, tuple_
@@ -21,14 +21,33 @@ class Cursor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Outstanding:
+    """A live token; times are epoch seconds. `attention_id` is empty for a runtime's own tokens."""
+
+    jti: str
+    name: str
+    namespace: str
+    attention_id: str
+    key_id: str
+    issued_at: float
+    expires_at: float
+    legacy_pinned: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OutstandingPage:
     """The live tokens among the next rows, soonest expiry first; `after` is None where there are no more rows.
 
     A page may be empty and not the last: it looks at a fixed number of issuances, spent or not.
     """
 
-    jtis: tuple[str, ...]
+    tokens: tuple[Outstanding, ...]
     after: Cursor | None
+
+    @property
+    def jtis(self) -> tuple[str, ...]:
+        """The tokens' ids."""
+        return tuple(token.jti for token in self.tokens)
 
 
 async def outstanding(
@@ -43,7 +62,11 @@ async def outstanding(
     async with try_again(), engine.connect() as connection:
         connection = await connection.execution_options(**READ_ONLY)
         found = (await connection.execute(statement)).all()
-    live = tuple(row.jti for row in found if row.consumed_at is None and row.revoked_at is None)
+    live = tuple(
+        Outstanding(**{name: getattr(row, name) for name in _SHOWN})
+        for row in found
+        if row.consumed_at is None and row.revoked_at is None
+    )
     return OutstandingPage(live, Cursor(found[-1].expires_at, found[-1].jti) if len(found) == rows else None)
 
 
@@ -51,7 +74,7 @@ def page_statement(*, now: float, after: Cursor | None, rows: int) -> Select[Any
     """Return the statement of one page: a range of the expiry index, each row joined to its redemption by key."""
     beyond = true() if after is None else tuple_(ISSUANCE.c.expires_at, ISSUANCE.c.jti) > tuple_(*after)
     looked_at = (
-        select(ISSUANCE.c.jti, ISSUANCE.c.expires_at, ISSUANCE.c.revoked_at)
+        select(*(ISSUANCE.c[name] for name in _SHOWN), ISSUANCE.c.revoked_at)
         .where(ISSUANCE.c.expires_at >= now, beyond)
         .order_by(ISSUANCE.c.expires_at, ISSUANCE.c.jti)
         .limit(rows)
@@ -62,6 +85,9 @@ def page_statement(*, now: float, after: Cursor | None, rows: int) -> Select[Any
         .select_from(looked_at.outerjoin(CONSUMPTION, CONSUMPTION.c.jti == looked_at.c.jti))
         .order_by(looked_at.c.expires_at, looked_at.c.jti)
     )
+
+
+_SHOWN = tuple(field.name for field in fields(Outstanding))
 
 
 async def live_legacy(connection: AsyncConnection, *, now: float) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ SOURCE_TYPES = PlugIns(
         "cayu": "reconciler.sources.cayu",
         "cayu-http": "reconciler.sources.cayu_http",
         "handoff": "reconciler.sources.handoff",
+        "pauses": "reconciler.sources.pauses",
     },
 )
 

@@ -4,6 +4,7 @@ EmitError
   SinkConfigError           an argument of the sink cannot be used (also a ValueError)
   MalformedHint             fields that are not a hint; `reason` is one fixed word
   HintNotDurable            the hint is not known to be safe; the runtime's persisted delivery retries it
+  PauseNotCaptured          Handbell is not known to have a pause's token; people are told of it all the same
 """
 
 from enum import StrEnum
@@ -51,5 +52,22 @@ class HintNotDurable(EmitError):  # noqa: N818  # it states a fact
     """The hint may or may not have arrived; sending it again is safe, since the inbox deduplicates."""
 
     def __init__(self, reason: NotDurableReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+class NotCapturedReason(StrEnum):
+    """Why a pause is not known to be captured; the value is the error's whole text."""
+
+    TIMEOUT = "no answer from Handbell within the timeout"
+    UNREACHABLE = "Handbell cannot be reached"
+    BUSY = "Handbell could not commit the pause now"
+    REFUSED = "Handbell refuses the pause: check the capture URL and its token"
+
+
+class PauseNotCaptured(EmitError):  # noqa: N818  # it states a fact
+    """A pause may or may not have been captured; capturing it again is safe. It can be answered where it was shown."""
+
+    def __init__(self, reason: NotCapturedReason) -> None:
         super().__init__(reason.value)
         self.reason = reason

@@ -15,7 +15,8 @@ from reconciler.notifications import Notifications
 from reconciler.references import Reference, cayu_attention_id
 from reconciler.routes import Routing, Target, default_routes
 from reconciler.states import Kind
-from worker.web.handoff import HandoffPoint, HandoffRoutes, Limits
+from worker.web.guard import Limits
+from worker.web.handoff import HandoffPoint, HandoffRoutes
 from worker.web.intake import Intake
 from worker.web.models import PROTOCOL, wire_reference
 from worker.web.public import public_app

@@ -1,15 +1,17 @@
 """Signs canonical bytes and vouches for them: JWS compact form, HMAC-SHA-256, a key id in the header.
 
-PyJWT's JWS layer does the cryptography and no more: `jwt.decode` would read the claims its own way (its `exp` is
-exclusive). What a header may say is fixed here: exactly `alg`, `kid` and `typ`, so that no token can bring its own
-key (`jwk`, `jku`, `x5u`), name another algorithm, or make an extension critical.
+PyJWT signs, and compares signatures; `jwt.decode` would read the claims its own way (its `exp` is exclusive). A header
+is not interpreted but compared: there is exactly one text of it for a key and a schema. So no token can bring its own
+key (`jwk`, `jku`, `x5u`), name another algorithm, make an extension critical, or say the same in another spelling.
 """
 
+import base64
+import binascii
+import json
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import jwt
-from jwt.utils import base64url_encode
 
 from config.clock import Clock
 from worker.answers.errors import TokenRefusedError, TokenTooLongError
@@ -21,7 +23,7 @@ MAX_TOKEN_CHARS = 4_096
 """The longest token that is made or looked at: it must fit a link and a cookie."""
 
 _HEADER_KEYS = {"alg", "kid", "typ"}
-_READER = jwt.PyJWS(algorithms=[ALGORITHM])
+_HMAC = jwt.PyJWS(algorithms=[ALGORITHM]).get_algorithm_by_name(ALGORITHM)
 
 
 class KeysetSource(Protocol):
@@ -69,7 +71,7 @@ class JwsSigner:
         del pin
         keyset = self._keys.current()
         headers = {"kid": keyset.active_kid, "typ": schema_id}
-        token = self._jws.encode(payload, keyset.active.secret, algorithm=ALGORITHM, headers=headers)
+        token = self._jws.encode(payload, keyset.active.secret, algorithm=ALGORITHM, headers=headers, sort_headers=True)
         if len(token) > MAX_TOKEN_CHARS:
             raise TokenTooLongError(f"the token is {len(token)} characters long: {MAX_TOKEN_CHARS} are read")
         return SignedEnvelope(token, payload, schema_id, keyset.active_kid)
@@ -83,19 +85,15 @@ class JwsSigner:
         if not isinstance(envelope, SignedEnvelope) or envelope.schema_id != schema_id:
             raise TokenRefusedError("not an envelope of this schema")
         _require_plain(envelope.token)
-        secret = self._key(envelope.kid).secret
-        try:
-            vouched = self._jws.decode_complete(envelope.token, secret, algorithms=[ALGORITHM])
-        except jwt.PyJWTError:
-            # Not chained: a parser's error may quote the token.
-            raise TokenRefusedError("the signature is not ours") from None
-        if vouched["header"] != {"alg": ALGORITHM, "kid": envelope.kid, "typ": envelope.schema_id}:
+        signed, _, signature = envelope.token.rpartition(".")
+        header, _, payload = signed.partition(".")
+        if header != _header_text(envelope.kid, schema_id):
             raise TokenRefusedError("the header is not ours")
-        if vouched["payload"] != envelope.payload:
+        key = _HMAC.prepare_key(self._key(envelope.kid).secret)
+        if not _HMAC.verify(signed.encode("ascii"), key, _decoded(signature)):
+            raise TokenRefusedError("the signature is not ours")
+        if _decoded(payload) != envelope.payload:
             raise TokenRefusedError("the envelope is not what its token says")
-        # The signature's own spelling is the one part that no signature covers.
-        if base64url_encode(vouched["signature"]).decode() != envelope.token.rpartition(".")[2]:
-            raise TokenRefusedError("the signature is spelled otherwise")
         return KeyPin(envelope.kid)
 
     def _key(self, kid: str) -> SigningKey:
@@ -108,14 +106,39 @@ class JwsSigner:
 def open_token(token: str) -> SignedEnvelope:
     """Return what a token that travelled says it holds, unverified; raises TokenRefusedError for no token of ours."""
     _require_plain(token)
+    parts = token.split(".")
+    if len(parts) != 3:
+        raise TokenRefusedError("not a token")
     try:
-        opened = _READER.decode_complete(token, options={"verify_signature": False})
-    except jwt.PyJWTError:
+        header = json.loads(_decoded(parts[0]))
+    except (ValueError, RecursionError):
         raise TokenRefusedError("not a token") from None
-    header = opened["header"]
-    if header.keys() != _HEADER_KEYS or not all(isinstance(value, str) for value in header.values()):
+    if not isinstance(header, dict) or header.keys() != _HEADER_KEYS:
         raise TokenRefusedError("the header is not ours")
-    return SignedEnvelope(token, opened["payload"], header["typ"], header["kid"])
+    if not all(isinstance(value, str) for value in header.values()):
+        raise TokenRefusedError("the header is not ours")
+    return SignedEnvelope(token, _decoded(parts[1]), header["typ"], header["kid"])
+
+
+def _header_text(kid: str, schema_id: str) -> str:
+    """Return the one header that a token of this key and schema has."""
+    header = {"alg": ALGORITHM, "kid": kid, "typ": schema_id}
+    return _encoded(json.dumps(header, separators=(",", ":")).encode())
+
+
+def _encoded(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
+
+
+def _decoded(text: str) -> bytes:
+    """Return the bytes that are spelled exactly so; the last character of a part can be written in several ways."""
+    try:
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except binascii.Error:
+        raise TokenRefusedError("not a token") from None
+    if _encoded(raw) != text:
+        raise TokenRefusedError("the token is spelled otherwise")
+    return raw
 
 
 def _require_plain(token: object) -> None:

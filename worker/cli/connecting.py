@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from config.database_errors import database_place
-from worker.web.tokens import export_lines
+from worker.web.tokens import capture_line, export_lines
 
 if TYPE_CHECKING:
     from worker.roles import Running
@@ -39,6 +39,13 @@ def _handoffs(running: "Running") -> list[str]:
         if connection.token is not None:
             lines += ["", f"To connect a Cayu agent to {connection.namespace}, give it these two variables:"]
             lines += export_lines(url, connection.namespace, connection.token)
+    for connection in running.public.captures:
+        if connection.token is not None:
+            lines += ["", f"To capture the pauses of {connection.namespace}, in the agent's process:"]
+            lines += [
+                "from handbell_emit.capture import PauseCapture",
+                capture_line(url, connection.namespace, connection.token),
+            ]
     return lines
 
 

@@ -5,6 +5,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from config.logs import configure_logs
+from worker.cli import demo_pauses
 from worker.cli.arguments import print_table
 
 if TYPE_CHECKING:
@@ -13,18 +14,24 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any) -> None:
-    """Add the command, and the hidden one that its child process runs."""
+    """Add the command, and the hidden ones that its child processes run."""
     parser = commands.add_parser("demo", help="the whole life cycle on a real runtime; no server or account needed")
+    parser.add_argument("--runtime", choices=("cayu", "pauses"), default="cayu", help="whose agent (default: cayu)")
+    parser.add_argument("--answer", action="store_true", help="answer the question yourself (--runtime pauses)")
     parser.set_defaults(run=_run)
-    child = commands.add_parser("demo-agent")
-    child.set_defaults(run=_agent)
+    commands.add_parser("demo-agent").set_defaults(run=_agent)
+    commands.add_parser("demo-pauses-agent").set_defaults(run=_pauses_agent)
 
 
-async def _run(_arguments: argparse.Namespace) -> int:
+async def _run(arguments: argparse.Namespace) -> int:
     from config.errors import SettingsError
     from worker.cli.main import DONE, FAILED
 
     configure_logs(form="console", level="warning")
+    if arguments.runtime == "pauses":
+        return await demo_pauses.run(asks=arguments.answer)
+    if arguments.answer:
+        raise SettingsError("--answer goes with --runtime pauses: Cayu's requests are answered inside its runtime")
     try:
         from worker.demo.run import play
     except ModuleNotFoundError as error:
@@ -45,6 +52,10 @@ async def _agent(_arguments: argparse.Namespace) -> int:
 
     await serve()
     return 0
+
+
+async def _pauses_agent(_arguments: argparse.Namespace) -> int:
+    return await demo_pauses.serve_agent()
 
 
 def _print(played: "Played") -> str:

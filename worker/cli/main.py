@@ -37,6 +37,7 @@ _COMMANDS = (
     "worker.cli.silences",
     "worker.cli.simulate",
     "worker.cli.sources",
+    "worker.cli.tokens",
     "worker.cli.fanout",
     "worker.cli.proof",
     "worker.cli.conformance",

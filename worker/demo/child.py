@@ -1,4 +1,4 @@
-"""Starts the scripted agent as a child process through the door, and talks to it line by line."""
+"""Starts a scripted agent as a child process through the door, and talks to it line by line."""
 
 import asyncio
 import json
@@ -11,8 +11,9 @@ from typing import Any
 
 _STOP_SECONDS = 5.0
 
-# The child's way in: not shown by `handbell --help`, since only the demo talks this language.
-COMMAND = "demo-agent"
+# The children's ways in: not shown by `handbell --help`, since only the demo talks this language.
+CAYU_AGENT = "demo-agent"
+PAUSES_AGENT = "demo-pauses-agent"
 
 # The door of the very tree that this process runs from, whatever else is installed or in the working directory.
 _DOOR = Path(__file__).parents[2] / "handbell.py"
@@ -38,13 +39,13 @@ class Child:
 
 
 @asynccontextmanager
-async def running_agent(redis_url: str, namespace: str, store: Path) -> AsyncIterator[Child]:
-    """Run the agent for the block; it is ready when the block begins."""
-    process = await asyncio.create_subprocess_exec(sys.executable, str(_DOOR), COMMAND, stdin=PIPE, stdout=PIPE)
+async def running_agent(command: str, **places: str) -> AsyncIterator[Child]:
+    """Run the agent for the block; it is ready when the block begins. `places` tell it where everything is."""
+    process = await asyncio.create_subprocess_exec(sys.executable, str(_DOOR), command, stdin=PIPE, stdout=PIPE)
     try:
         child = Child(process)
         # On its input and not in its arguments, which everybody on the machine can read.
-        await child.ask(redis_url=redis_url, namespace=namespace, store=str(store))
+        await child.ask(**places)
         yield child
     finally:
         if process.returncode is None:

@@ -4,44 +4,24 @@ Everything is real and on this machine: a Cayu runtime in a child process, its e
 embedded Valkey, SQLite, mails over SMTP. The table at the end is read back from the database.
 """
 
-import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from config.loading import Configuration
 from config.settings import ChannelSettings, Settings, SourceSettings, WebSettings
-from config.steps import Step
 from worker.channels.testing.smtp_server import FakeSmtp
-from worker.demo.child import Child, running_agent
+from worker.demo.child import CAYU_AGENT, Child, running_agent
 from worker.demo.evidence import Evidence, read_evidence, settled_and_told, told_of_all
+from worker.demo.running import Progress, handbell
 from worker.demo.story import SCENES
 from worker.redis_server import open_redis
-from worker.roles import ALL_ROLES, Running, started
+from worker.roles import Running
 
 NAMESPACE = "demo"
-_PATIENCE_SECONDS = 60.0
-
-
-class Progress:
-    """Waits for something to become true, looking again at every step of the flow."""
-
-    def __init__(self) -> None:
-        self._moved = asyncio.Event()
-
-    def on_step(self, _step: Step) -> None:
-        """Note that something happened."""
-        self._moved.set()
-
-    async def until(self, is_so: Callable[[], Awaitable[bool]]) -> None:
-        """Return when `is_so`; TimeoutError after a minute."""
-        async with asyncio.timeout(_PATIENCE_SECONDS):
-            while not await is_so():
-                await self._moved.wait()
-                self._moved.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +63,10 @@ async def _start(
 ) -> tuple[Running, Child]:
     """Start the agent first: its store must exist before Handbell is told to read it."""
     server = await stack.enter_async_context(open_redis(configuration))
-    child = await stack.enter_async_context(running_agent(server.url, NAMESPACE, folder / "cayu.db"))
-    running = await stack.enter_async_context(started(configuration, ALL_ROLES, on_step=progress.on_step, redis=server))
-    stop = asyncio.Event()
-    work = asyncio.create_task(running.run(stop))
-
-    async def finish() -> None:
-        stop.set()
-        with suppress(asyncio.CancelledError):
-            await work
-
-    stack.push_async_callback(finish)
-    return running, child
+    child = await stack.enter_async_context(
+        running_agent(CAYU_AGENT, redis_url=server.url, namespace=NAMESPACE, store=str(folder / "cayu.db"))
+    )
+    return await stack.enter_async_context(handbell(configuration, progress, redis=server)), child
 
 
 def _configuration(folder: Path, mailbox: FakeSmtp) -> Configuration:

@@ -23,7 +23,7 @@ MAX_COUNT = 2**63 - 1
 _MAX_SESSION_ID_BYTES = 2048
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     if "\x00" in text:
         raise ValueError("NUL cannot be stored")
     try:
@@ -42,17 +42,17 @@ def _indexable(text: str) -> str:
 
 
 # The bounds are those of Cayu's HumanAttentionReference.
-Text = Annotated[str, StringConstraints(max_length=512), AfterValidator(_storable)]
-Id = Annotated[str, StringConstraints(min_length=1, max_length=512), AfterValidator(_storable)]
-ActionId = Annotated[str, StringConstraints(min_length=1, max_length=4096), AfterValidator(_storable)]
+Text = Annotated[str, StringConstraints(max_length=512), AfterValidator(storable)]
+Id = Annotated[str, StringConstraints(min_length=1, max_length=512), AfterValidator(storable)]
+ActionId = Annotated[str, StringConstraints(min_length=1, max_length=4096), AfterValidator(storable)]
 SessionId = Annotated[
     str,
     StringConstraints(min_length=1, max_length=2048),
-    AfterValidator(_storable),
+    AfterValidator(storable),
     AfterValidator(_indexable),
 ]
-Cursor = Annotated[str, StringConstraints(min_length=1, max_length=8192), AfterValidator(_storable)]
-Version = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_storable)]
+Cursor = Annotated[str, StringConstraints(min_length=1, max_length=8192), AfterValidator(storable)]
+Version = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(storable)]
 AttentionId = Annotated[str, StringConstraints(pattern=r"^attention_[0-9a-f]{64}$")]
 RequesterRef = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,199}$")]
 IssueWord = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]

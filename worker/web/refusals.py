@@ -29,7 +29,9 @@ class Code(StrEnum):
     RATE_LIMITED = "rate_limited"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
+    CAPTURE_MISMATCH = "capture_mismatch"
     DATABASE_BUSY = "database_busy"
+    KEYS_UNAVAILABLE = "keys_unavailable"
     SHUTTING_DOWN = "shutting_down"
     TIMED_OUT = "timed_out"
     UNEXPECTED = "unexpected"
@@ -47,12 +49,16 @@ STATUSES: dict[Code, int] = {
     Code.RATE_LIMITED: 429,
     Code.NOT_FOUND: 404,
     Code.METHOD_NOT_ALLOWED: 405,
+    Code.CAPTURE_MISMATCH: 409,
     Code.DATABASE_BUSY: 503,
+    Code.KEYS_UNAVAILABLE: 503,
     Code.SHUTTING_DOWN: 503,
     Code.TIMED_OUT: 503,
     Code.UNEXPECTED: 500,
 }
-_TRANSIENT = frozenset({Code.RATE_LIMITED, Code.DATABASE_BUSY, Code.SHUTTING_DOWN, Code.TIMED_OUT, Code.UNEXPECTED})
+_TRANSIENT = frozenset({
+    Code.RATE_LIMITED, Code.DATABASE_BUSY, Code.KEYS_UNAVAILABLE, Code.SHUTTING_DOWN, Code.TIMED_OUT, Code.UNEXPECTED,
+})  # fmt: skip
 
 
 class Refused(Exception):  # noqa: N818  # states a fact
@@ -82,7 +88,9 @@ def refused_input(error: ValidationError, otherwise: Code) -> Refused:
     first = problems[0]
     for problem in problems:
         if problem["loc"] == ("protocol",):
-            return Refused(Code.UNSUPPORTED_PROTOCOL, "this receiver speaks cayu.human-attention-handoff/v1 only")
+            return Refused(
+                Code.UNSUPPORTED_PROTOCOL, "the protocol of the body is not the one that this receiver speaks"
+            )
         if problem["loc"] == ("observations",) and problem["type"] == "too_long":
             return Refused(Code.TOO_MANY_OBSERVATIONS, "at most 200 observations in one request")
     place = ".".join(_said(step) for step in first["loc"]) or "body"

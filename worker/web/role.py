@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -23,25 +22,16 @@ from worker.metrics import Metrics
 from worker.redis_server import RedisServer, check_redis
 from worker.web.admin import Admin
 from worker.web.bounded import bound_waits
-from worker.web.handoff import HandoffPoint, HandoffRoutes, Limits
+from worker.web.capture import capture_route
+from worker.web.doors import Connection, capture_points, open_tokens, rate_of
+from worker.web.guard import Limits
+from worker.web.handoff import HandoffPoint, HandoffRoutes
 from worker.web.intake import Intake
 from worker.web.public import public_app
-from worker.web.rates import RateLimit
 from worker.web.readiness import Dependency, Readiness
 from worker.web.receiver import HandoffReceiver
 from worker.web.server import WebServer
-from worker.web.tokens import Tokens, first_run_token
-
-# A burst is what a fleet of agents sends at once after an outage.
-_BURST_SECONDS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """How an agent is connected to a handoff source; `token` only where it is ours (made at the first start)."""
-
-    namespace: str
-    token: str | None
+from worker.web.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +40,7 @@ class PublicListener:
 
     server: WebServer
     connections: tuple[Connection, ...]
+    captures: tuple[Connection, ...] = ()
 
 
 @asynccontextmanager
@@ -68,13 +59,16 @@ async def open_public(
         for entry in core.book.entries:
             options = handoff_options(entry)
             if options is not None:
-                tokens, connection = _tokens(options, entry.namespace, core.configuration.state_dir)
+                tokens, connection = open_tokens(
+                    options.tokens, entry.namespace, core.configuration.state_dir, "handoff"
+                )
                 points[entry.namespace] = _point(core, engine, entry.namespace, options, tokens)
                 connections.append(connection)
         routes = HandoffRoutes(points, on_answer=metrics.handed_off).routes()
-        app = public_app([*routes, *more_routes])
+        captured, captures = capture_points(core, engine)
+        app = public_app([*routes, capture_route(captured), *more_routes])
         async with WebServer(app, host=settings.listen.host, port=settings.listen.port) as server:
-            yield PublicListener(server, tuple(connections))
+            yield PublicListener(server, tuple(connections), captures)
     finally:
         await engine.dispose()
 
@@ -104,22 +98,13 @@ def handoff_options(entry: Entry) -> Options | None:
     return source.options if isinstance(source, HandoffSource | AskingHandoffSource) else None
 
 
-def _tokens(options: Options, namespace: str, state_dir: Path) -> tuple[Tokens, Connection]:
-    configured = [token.get_secret_value() for token in options.tokens]
-    if configured:
-        return Tokens(configured), Connection(namespace, None)
-    made = first_run_token(state_dir, namespace)
-    return Tokens([made]), Connection(namespace, made)
-
-
 def _point(core: Core, engine: AsyncEngine, namespace: str, options: Options, tokens: Tokens) -> HandoffPoint:
     store = HandoffStore(engine, namespace)
     notifications: Notifications = core.notifications.on(engine)
     receiver = HandoffReceiver(
         Intake(namespace, notifications, store), store, core.clock, reconcile_every=options.reconcile_every
     )
-    burst = max(1, int(options.requests_per_second * _BURST_SECONDS))
-    rate = RateLimit(core.clock, per_second=options.requests_per_second, burst=burst)
+    rate = rate_of(core.clock, options.requests_per_second)
     return HandoffPoint(receiver, tokens, rate, Limits(max_body_bytes=options.max_body_bytes))
 
 

@@ -1,4 +1,4 @@
-"""The credentials of a handoff source: several may be valid at once, and only their digests are kept in memory."""
+"""The credentials of a source that pushes: several may be valid at once, and only their digests are kept in memory."""
 
 import hashlib
 import hmac
@@ -25,7 +25,7 @@ class Tokens:
     def __init__(self, configured: Iterable[str]) -> None:
         self._digests = tuple(_digest(token) for token in configured)
         if not self._digests:
-            raise SettingsError("a handoff source needs at least one token")
+            raise SettingsError("a source that is pushed to needs at least one token")
 
     def accept(self, presented: str) -> bool:
         """Answer whether `presented` is valid; every digest is compared, always."""
@@ -36,12 +36,12 @@ class Tokens:
         return is_valid
 
 
-def first_run_token(state_dir: Path, namespace: str) -> str:
-    """Return the token that stands in `state_dir` for a namespace, made at the first call (file mode 0600).
+def first_run_token(state_dir: Path, namespace: str, door: str = "handoff") -> str:
+    """Return the token that stands in `state_dir` for a namespace's door, made at the first call (file mode 0600).
 
     Several processes may call it at once and get the same. Raises SettingsError where the file cannot be used.
     """
-    path = token_path(state_dir, namespace)
+    path = token_path(state_dir, namespace, door)
     made = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         if not path.exists():
@@ -64,9 +64,9 @@ def first_run_token(state_dir: Path, namespace: str) -> str:
     return token
 
 
-def token_path(state_dir: Path, namespace: str) -> Path:
-    """Return where the first-run token of a namespace is kept."""
-    return state_dir / f"handoff-{quote(namespace, safe='')}.token"
+def token_path(state_dir: Path, namespace: str, door: str = "handoff") -> Path:
+    """Return where the first-run token of a namespace's door is kept."""
+    return state_dir / f"{door}-{quote(namespace, safe='')}.token"
 
 
 def export_lines(public_url: str, namespace: str, token: str) -> tuple[str, str]:
@@ -75,15 +75,21 @@ def export_lines(public_url: str, namespace: str, token: str) -> tuple[str, str]
     return (f"export CAYU_ATTENTION_HANDOFF_URL={base}", f"export CAYU_ATTENTION_HANDOFF_TOKEN={token}")
 
 
+def capture_line(public_url: str, namespace: str, token: str) -> str:
+    """Return the line of Python that captures pauses of a paused-run source."""
+    url = f"{public_url.rstrip('/')}/capture/{quote(namespace, safe='')}"
+    return f'PauseCapture("{url}", token="{token}")'
+
+
 def _digest(configured: str) -> bytes:
     if not configured.startswith(_DIGEST_PREFIX):
         if not configured or configured != configured.strip():
-            raise SettingsError("a token of a handoff source is empty or has space around it")
+            raise SettingsError("a token of a source that is pushed to is empty or has space around it")
         return hashlib.sha256(configured.encode()).digest()
     try:
         digest = bytes.fromhex(configured.removeprefix(_DIGEST_PREFIX))
     except ValueError:
         digest = b""
     if len(digest) != _DIGEST_BYTES:
-        raise SettingsError("a token of a handoff source begins with sha256: but 64 hex digits do not follow")
+        raise SettingsError("a token of a source that is pushed to begins with sha256: but 64 hex digits do not follow")
     return digest

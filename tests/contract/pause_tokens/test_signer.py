@@ -31,7 +31,11 @@ def b64(data: bytes) -> str:
 
 def by_hand(header: dict[str, Any], payload: bytes = PAYLOAD, secret: bytes = SECRET) -> str:
     """Sign as nobody's library would: any header at all."""
-    signing_input = f"{b64(json.dumps(header).encode())}.{b64(payload)}"
+    return by_hand_text(json.dumps(header, separators=(",", ":")), payload, secret)
+
+
+def by_hand_text(header: str, payload: bytes = PAYLOAD, secret: bytes = SECRET) -> str:
+    signing_input = f"{b64(header.encode())}.{b64(payload)}"
     return f"{signing_input}.{b64(hmac.digest(secret, signing_input.encode(), hashlib.sha256))}"
 
 
@@ -51,6 +55,7 @@ def test_what_was_signed_is_vouched_for_with_its_key() -> None:
 
 
 GOOD = {"alg": "HS256", "kid": "k1", "typ": SCHEMA}
+COMPACT = json.dumps(GOOD, separators=(",", ":"))
 BAD_HEADERS: dict[str, dict[str, Any]] = {
     "alg none": GOOD | {"alg": "none"},
     "alg None": GOOD | {"alg": None},
@@ -85,6 +90,24 @@ def test_the_same_header_by_hand_would_have_been_vouched_for() -> None:
     signer, _ = signed()
 
     assert signer.verify(open_token(by_hand(GOOD)), schema_id=SCHEMA).kid == "k1"
+
+
+@pytest.mark.statement("S8")
+@pytest.mark.parametrize(
+    "header",
+    [
+        json.dumps(GOOD),
+        json.dumps(dict(reversed(GOOD.items())), separators=(",", ":")),
+        COMPACT.replace('"kid":"k1"', '"kid":"k9","kid":"k1"'),
+        COMPACT.replace("k1", "\\u006b1"),
+    ],
+    ids=["spaces", "another order", "a key twice", "an escape"],
+)
+def test_the_same_header_in_another_spelling_is_refused_even_when_it_is_signed(header: str) -> None:
+    signer, _ = signed()
+
+    with pytest.raises(TokenRefusedError):
+        signer.verify(open_token(by_hand_text(header)), schema_id=SCHEMA)
 
 
 @pytest.mark.statement("S8")

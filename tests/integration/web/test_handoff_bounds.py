@@ -16,7 +16,7 @@ from config.errors import SettingsError
 from tests.support.databases import engine_for
 from tests.support.handoff import TOKEN, active, body, complete, handoff_app, point, reference, sender, serving
 from worker.web.bounded import bound_waits
-from worker.web.handoff import Limits
+from worker.web.guard import Limits
 from worker.web.server import WebServer
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
