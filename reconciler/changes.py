@@ -13,9 +13,9 @@ from config.statements import insert_ignoring
 from reconciler.cases import CASE_COLUMNS, case_from
 from reconciler.plan import Case
 from reconciler.reasons import Door
-from reconciler.references import Observation
+from reconciler.references import Observation, storable_text
 from reconciler.states import OPEN_STATES, AttentionState, Evidence
-from reconciler.tables import HISTORY, NOTIFICATIONS
+from reconciler.tables import HISTORY, ID_CHARS, NOTIFICATIONS
 
 _OPEN_WORDS = sorted(state.value for state in OPEN_STATES)
 
@@ -180,11 +180,11 @@ def _row(namespace: str, item: Observation, now: datetime) -> dict[str, Any]:
         "round_id": reference.round_id,
         "tool_call_id": reference.tool_call_id,
         "source_sequence": reference.source_sequence,
-        "agent_name": request.agent_name,
-        "requester": request.requester,
-        "environment_name": request.environment_name,
-        "labels": dict(request.labels),
-        "public_session_id": request.public_session_id,
+        "agent_name": _fact(request.agent_name),
+        "requester": _fact(request.requester),
+        "environment_name": _fact(request.environment_name),
+        "labels": {storable_text(key): storable_text(value) for key, value in request.labels.items()},
+        "public_session_id": _whole(request.public_session_id),
         "paused_at": request.paused_at,
         "state": item.state.value,
         "reason": item.reason.value,
@@ -193,6 +193,16 @@ def _row(namespace: str, item: Observation, now: datetime) -> dict[str, Any]:
         "state_changed_at": now,
         "verify_due_at": now,
     }
+
+
+def _fact(text: str | None) -> str | None:
+    """What only describes a request must never keep it from being stored."""
+    return None if text is None else storable_text(text)[:ID_CHARS]
+
+
+def _whole(text: str | None) -> str | None:
+    """Return a text that names something, None where it could not be stored whole: cut it would name another."""
+    return text if text is not None and storable_text(text) == text and len(text) <= ID_CHARS else None
 
 
 def _history(

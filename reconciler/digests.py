@@ -4,12 +4,12 @@ The carried ones are never due by themselves. Whoever takes the lead away from a
 held) gives it to the next, in the same transaction.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Row, Select, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from config.statements import insert_ignoring
@@ -19,6 +19,13 @@ from reconciler.reasons import DeliveryStatus
 from reconciler.tables import DELIVERIES, DESTINATIONS
 
 _LEADS_AT_MOST = 1000
+_WAITING = frozenset({DeliveryStatus.PENDING, DeliveryStatus.UNKNOWN})
+_CARRIED_COLUMNS: Sequence[ColumnElement[Any]] = (
+    DELIVERIES.c.id,
+    DELIVERIES.c.carrier_id,
+    DELIVERIES.c.notification_id,
+    DELIVERIES.c.status,
+)
 _LEAD_COLUMNS: Sequence[ColumnElement[Any]] = (
     DELIVERIES.c.id,
     DELIVERIES.c.destination,
@@ -44,23 +51,39 @@ async def succeed(connection: AsyncConnection, gone: Collection[int]) -> None:
     """Give the lead of groups whose lead is `gone` (no longer to be sent) to the first of those that it carried."""
     if not gone:
         return
+    heirs: dict[int, int] = {}
+    for row in await carried_by(connection, gone, _WAITING):
+        if row.id not in gone:
+            heirs.setdefault(row.carrier_id, row.id)
     columns = DELIVERIES.c
-    found = await connection.execute(
-        select(columns.carrier_id, func.min(columns.id).label("heir"))
-        .where(
-            columns.carrier_id.in_(sorted(gone)),
-            columns.id.not_in(sorted(gone)),
-            columns.status.in_([DeliveryStatus.PENDING.value, DeliveryStatus.UNKNOWN.value]),
-        )
-        .group_by(columns.carrier_id)
-    )
-    for row in found.all():
+    for lead, heir in sorted(heirs.items()):
         await connection.execute(
-            update(DELIVERIES)
-            .where(columns.carrier_id == row.carrier_id, columns.id != row.heir)
-            .values(carrier_id=row.heir)
+            update(DELIVERIES).where(columns.carrier_id == lead, columns.id != heir).values(carrier_id=heir)
         )
-        await connection.execute(update(DELIVERIES).where(columns.id == row.heir).values(carrier_id=None))
+        await connection.execute(update(DELIVERIES).where(columns.id == heir).values(carrier_id=None))
+
+
+async def carried_by(
+    connection: AsyncConnection, leads: Collection[int], statuses: Collection[DeliveryStatus]
+) -> list[Row[Any]]:
+    """Return `id`, `carrier_id` and `notification_id` of what the leads carry, in the order of ids, locked."""
+    if not leads:
+        return []
+    rows = await connection.execute(carried_statement(leads))
+    return [row for row in rows if row.status in statuses]
+
+
+def carried_statement(leads: Collection[int]) -> Select[Any]:
+    """Return the question for what is carried.
+
+    It does not name the status: SQLite would take the index of that, and look at all that waits.
+    """
+    return (
+        select(*_CARRIED_COLUMNS)
+        .where(DELIVERIES.c.carrier_id.in_(sorted(leads)))
+        .order_by(DELIVERIES.c.id)
+        .with_for_update()
+    )
 
 
 async def join_moved(connection: AsyncConnection, moved: Sequence[Moved]) -> None:
@@ -106,23 +129,9 @@ async def _leads(connection: AsyncConnection, rows: Sequence[NewDelivery], now: 
             .with_for_update(skip_locked=True)
         )
     ).all()
-    counted = await _carried(connection, [row.id for row in found])
-    return [
-        Lead(row.id, row.destination, row.recipient, row.purpose, row.due_at, 1 + counted.get(row.id, 0))
-        for row in found
-    ]
-
-
-async def _carried(connection: AsyncConnection, leads: Sequence[int]) -> Mapping[int, int]:
-    if not leads:
-        return {}
-    columns = DELIVERIES.c
-    found = await connection.execute(
-        select(columns.carrier_id, func.count().label("carried"))
-        .where(columns.carrier_id.in_(leads), columns.status == DeliveryStatus.PENDING.value)
-        .group_by(columns.carrier_id)
-    )
-    return {row.carrier_id: row.carried for row in found}
+    carried = await carried_by(connection, [row.id for row in found], _WAITING)
+    counted = Counter(row.carrier_id for row in carried)
+    return [Lead(row.id, row.destination, row.recipient, row.purpose, row.due_at, 1 + counted[row.id]) for row in found]
 
 
 async def _storms(connection: AsyncConnection, destinations: Sequence[str]) -> Mapping[str, Storm]:

@@ -8,6 +8,7 @@ names the old state, so of two observers of the same change one wins and the oth
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from config.clock import Clock
@@ -20,9 +21,11 @@ from reconciler.pause_store.captures import forget_tokens
 from reconciler.plan import Case, Trigger
 from reconciler.planning import plan_all
 from reconciler.reasons import Door
-from reconciler.references import Observation
+from reconciler.references import Observation, is_storable
 from reconciler.routes import Routing
 from reconciler.states import AttentionState
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,10 @@ class Notifications:
 
         An unknown reference is enrolled only by an observation that carries its request and is not terminal (where
         nothing was told nothing is settled). A terminal state never changes: another terminal one is recorded as a
-        conflict, anything else is ignored. Raises SQLAlchemy's errors; then nothing is written.
+        conflict, anything else is ignored. One that no database takes is left out, and logged: the others must not
+        wait for it. Raises SQLAlchemy's errors; then nothing is written.
         """
-        latest = [item for _, item in sorted({item.reference.attention_id: item for item in observations}.items())]
+        latest = _latest(namespace, observations)
         if not latest:
             return Applied()
         async with self._engine.connect() as connection:
@@ -96,6 +100,15 @@ class Notifications:
         planned = await plan_all(connection, await _cases(connection, made), Trigger.SEEN, self._routing(), now=now)
         new = sum(change.old is None for change, _ in made)
         return Applied(new, len(made) - new, conflicts), planned > 0
+
+
+def _latest(namespace: str, observations: Sequence[Observation]) -> list[Observation]:
+    """Return the last observation of each reference, in the order of their ids."""
+    latest = {item.reference.attention_id: item for item in observations}
+    unstorable = [key for key, item in latest.items() if not is_storable(item.reference)]
+    if unstorable:
+        log.error("request.unstorable", namespace=namespace, count=len(unstorable))
+    return [latest[key] for key in sorted(latest.keys() - set(unstorable))]
 
 
 async def _cases(connection: AsyncConnection, made: changes.Made) -> list[Case]:

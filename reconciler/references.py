@@ -8,6 +8,11 @@ from datetime import datetime
 from types import MappingProxyType
 
 from reconciler.states import AttentionState, Evidence, Kind
+from reconciler.tables import ACTION_ID_CHARS, ID_CHARS, SESSION_ID_CHARS
+
+# Of an index entry PostgreSQL takes 2,704 bytes (a third of a page); the rest is room for the namespace.
+MAX_SESSION_ID_BYTES = 2048
+MAX_SEQUENCE = 2**63 - 1
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
@@ -58,6 +63,32 @@ class Observation:
     reason: Evidence
     observed_at: datetime
     request: Request | None = None
+
+
+def is_storable(reference: Reference) -> bool:
+    """Answer whether every database takes the identity as it is, and can find it by its session again.
+
+    One that is not cannot be kept, whatever is done: it must be left out and counted, or its whole page would fail.
+    """
+    bounded = (
+        (reference.attention_id, ID_CHARS),
+        (reference.session_id, SESSION_ID_CHARS),
+        (reference.session_instance_id, ID_CHARS),
+        (reference.action_id, ACTION_ID_CHARS),
+        (reference.round_id or "", ID_CHARS),
+        (reference.tool_call_id or "", ID_CHARS),
+    )
+    if not all(len(text) <= limit and storable_text(text) == text for text, limit in bounded):
+        return False
+    sequence = reference.source_sequence or 0
+    return len(reference.session_id.encode()) <= MAX_SESSION_ID_BYTES and abs(sequence) <= MAX_SEQUENCE
+
+
+def storable_text(text: str) -> str:
+    """Return `text` with U+FFFD for what PostgreSQL takes in no text: NUL, and half a surrogate pair."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd")
+    return "".join("\ufffd" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in text)
 
 
 def cayu_attention_id(reference: Reference) -> str:

@@ -10,9 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from config.database import READ_ONLY
 from config.statements import insert_ignoring
-from reconciler.references import Reference
+from reconciler.references import Reference, storable_text
 from reconciler.sources.protocol import Delegation
-from reconciler.tables import DELEGATIONS, WITHHELD
+from reconciler.tables import DELEGATIONS, ID_CHARS, WITHHELD
+
+# Of an index entry PostgreSQL takes 2,704 bytes; both ids of a delegation stand in one.
+_MAX_ID_BYTES = 1200
 
 
 async def record_sightings(
@@ -26,9 +29,9 @@ async def record_sightings(
     """Write down each withheld request once, and when each delegation to a child that is not enrolled was seen last.
 
     A delegation whose child is enrolled is not written down: the child has a notification of its own. Nothing is
-    written where there is neither.
+    written where there is neither. A delegation between sessions whose ids are too long to be kept is left out.
     """
-    shown = [item for item in delegations if not item.is_child_enrolled]
+    shown = [item for item in delegations if not item.is_child_enrolled and _is_storable(item)]
     if not withheld and not shown:
         return
     async with engine.begin() as connection:
@@ -39,7 +42,7 @@ async def record_sightings(
                     {
                         "namespace": namespace,
                         "attention_id": reference.attention_id,
-                        "session_id": reference.session_id,
+                        "session_id": storable_text(reference.session_id)[:ID_CHARS],
                         "seen_at": now,
                     }
                     for reference in withheld
@@ -64,7 +67,7 @@ async def forget_other_children(
     engine: AsyncEngine, namespace: str, session_id: str, delegations: Sequence[Delegation]
 ) -> None:
     """Forget the session's delegations but those that a whole view of it shows now; writes only where there are any."""
-    children = [item.child_session_id for item in delegations if not item.is_child_enrolled]
+    children = [item.child_session_id for item in delegations if not item.is_child_enrolled and _is_storable(item)]
     columns = DELEGATIONS.c
     is_over = (
         (columns.namespace == namespace)
@@ -77,6 +80,11 @@ async def forget_other_children(
     if found is not None:
         async with engine.begin() as connection:
             await connection.execute(delete(DELEGATIONS).where(is_over))
+
+
+def _is_storable(item: Delegation) -> bool:
+    ids = (item.session_id, item.child_session_id)
+    return all(storable_text(one) == one and len(one) <= ID_CHARS and len(one.encode()) <= _MAX_ID_BYTES for one in ids)
 
 
 async def _see(connection: AsyncConnection, namespace: str, item: Delegation, now: datetime) -> None:

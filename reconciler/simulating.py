@@ -11,6 +11,7 @@ from datetime import datetime
 
 from reconciler.plan import Case, Decision, Moved, NewDelivery, Plan, Silence, Span, Told, Trigger, hold, plan
 from reconciler.plan.gathering import Lead, Storm, gather, occasion
+from reconciler.plan.rows import digest_of
 from reconciler.reasons import DecisionReason, DeliveryStatus
 from reconciler.routes import Routing, Subject
 from reconciler.states import AttentionState
@@ -227,7 +228,7 @@ class Simulation:
         cases = [self._cases[number] for number in sorted(members)]
         waiting = tuple(case.attention_id for case in cases if not case.state.is_terminal)
         over = tuple(case.attention_id for case in cases if case.state.is_terminal)
-        purpose = first.purpose if first.is_settle or len(members) == 1 else f"digest ({occasion(first.purpose)})"
+        purpose = first.purpose if first.is_settle or len(members) == 1 else digest_of(first.purpose)
         reason = _why(first)
         self.lines.append(
             Line(now, TOLD, waiting, first.destination, first.recipient, purpose, first.route, reason, None, over)

@@ -47,8 +47,9 @@ def is_data_error(error: Exception) -> bool:
     if isinstance(error, DataError | IntegrityError | UnicodeError | OverflowError):
         return True
     # asyncpg's server errors keep their class in `sqlstate` (PostgreSQL appendix A: 22 data exception, 23 integrity
-    # constraint violation); what its client side cannot encode is a ValueError beneath.
+    # constraint violation, 54 a limit of the server, such as an index entry's length); what its client side cannot
+    # encode is a ValueError beneath.
     if isinstance(error, DBAPIError) and error.orig is not None:
         state = getattr(error.orig, "sqlstate", None)
-        return str(state)[:2] in {"22", "23"} or isinstance(error.orig.__cause__, ValueError)
+        return str(state)[:2] in {"22", "23", "54"} or isinstance(error.orig.__cause__, ValueError)
     return False

@@ -216,8 +216,9 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     try:
-        async with asyncio.timeout(_STOP_TIMEOUT.total_seconds()):
-            await process.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_TIMEOUT.total_seconds()):
+                await process.wait()
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 from redis.asyncio import Redis
@@ -11,7 +11,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 from config.errors import DependencyError, SettingsError
 from config.loading import Configuration
 from worker.embedded import EmbeddedValkey
-from worker.state_dir import StateDir
+from worker.state_dir import StateDir, make_private
 
 _CONNECT_SECONDS = 5.0
 
@@ -28,8 +28,8 @@ class RedisServer:
 
 
 @asynccontextmanager
-async def open_redis(configuration: Configuration) -> AsyncIterator[RedisServer]:
-    """Give the Redis for the block, and hold the state directory where a server or the database stands in it.
+async def open_redis(configuration: Configuration, *, is_alone: bool = True) -> AsyncIterator[RedisServer]:
+    """Give the Redis for the block; a process that is alone (`handbell run`) holds the state directory.
 
     Raises DependencyError where a configured Redis does not answer, SettingsError where it refuses us or where another
     Handbell holds the state directory.
@@ -46,12 +46,9 @@ async def open_redis(configuration: Configuration) -> AsyncIterator[RedisServer]
                     await watch
         return
     await check_redis(url.get_secret_value())
-    configured = RedisServer(url.get_secret_value(), is_embedded=False)
-    if configuration.settings.database.url is not None:
-        yield configured  # nothing of the state directory is one process' own: the roles of a machine share it
-        return
-    with StateDir(configuration.state_dir):
-        yield configured
+    with StateDir(configuration.state_dir) if is_alone else nullcontext():
+        make_private(configuration.state_dir)
+        yield RedisServer(url.get_secret_value(), is_embedded=False)
 
 
 def redis_client(url: str) -> Redis:

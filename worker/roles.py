@@ -41,6 +41,7 @@ from worker.refreshing import refresh_forever
 from worker.reloading import plan_anew, reload_forever
 from worker.scheduling import schedule_forever
 from worker.takeover import end_leases
+from worker.together import run_together
 from worker.web.role import PublicListener, open_admin, open_public
 from worker.web.server import WebServer
 
@@ -79,16 +80,7 @@ class Running:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop`; an error in one task ends the others, is logged and raised as it is."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(task(stop)) for task in self.tasks]
-                await stop.wait()
-                for task in tasks:
-                    task.cancel()
-        except ExceptionGroup as errors:
-            for error in errors.exceptions:
-                log.exception("handbell.failed", error=type(error).__name__, exc_info=error)
-            raise errors.exceptions[0] from None
+        await run_together([task(stop) for task in self.tasks], stop)
 
 
 async def run_roles(
@@ -150,7 +142,12 @@ async def started(
         _require_servers(configuration, roles)
     await check_tables(configuration)
     async with AsyncExitStack() as stack:
-        server = redis if redis is not None else await stack.enter_async_context(open_redis(configuration))
+        is_alone = roles == ALL_ROLES
+        server = (
+            redis
+            if redis is not None
+            else await stack.enter_async_context(open_redis(configuration, is_alone=is_alone))
+        )
         client = redis_client(server.url)
         stack.push_async_callback(client.aclose)
         refresh_bell = Bell(Stage.REFRESH, clock, client)
@@ -164,11 +161,11 @@ async def started(
                 on_step=on_step,
                 on_outbox=delivery_bell.ring,
                 console=console,
-                migrates=roles == ALL_ROLES,
+                migrates=is_alone,
                 reads_pages_apart=Role.WORK in roles,
             )
         )
-        if roles == ALL_ROLES and configuration.settings.database.url is None:
+        if is_alone and configuration.settings.database.url is None:
             await end_leases(core.engine, clock)
         metrics = Metrics()
         reload = asyncio.Event()

@@ -15,13 +15,14 @@ from arq.worker import Worker
 from redis.asyncio import ConnectionPool
 
 from worker.jobs import SWEEP_QUEUE, Chores, from_json, sweep_worker, tick_worker, to_json
+from worker.together import end
 
 log = structlog.get_logger()
 
 # arq reads nothing blockingly, so no answer takes long; closing a worker asks Redis too, and must end.
 _ANSWER_SECONDS = 5.0
 
-_CANCEL_AGAIN_SECONDS = 0.5
+_CANCEL_AGAIN = timedelta(milliseconds=500)
 
 _FIRST_PAUSE = timedelta(milliseconds=500)
 _LONGEST_PAUSE = timedelta(seconds=15)
@@ -43,9 +44,7 @@ async def run_until_cancelled(worker: Worker) -> None:
     try:
         await asyncio.wait({work})
     except asyncio.CancelledError:
-        while not work.done():
-            work.cancel()
-            await asyncio.wait({work}, timeout=_CANCEL_AGAIN_SECONDS)
+        await end([work], patience=_CANCEL_AGAIN)
         await asyncio.gather(work, return_exceptions=True)
         raise
     await work

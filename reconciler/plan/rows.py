@@ -166,6 +166,12 @@ def escalation(number: int) -> str:
     return f"{_ESCALATION}:{number}"
 
 
+def digest_of(purpose: str) -> str:
+    """Return what a message of several requests is called: the openings' is `digest:1`, first reminders' `digest:2`."""
+    number = purpose.partition(":")[2]
+    return f"digest:{int(number or 0) + 1}"
+
+
 def number_of(purpose: str, word: str) -> int:
     """Return N where `purpose` is `word:N`, else 0."""
     said, _, number = purpose.partition(":")

@@ -97,7 +97,14 @@ class ApartSource:
         if self._child is not None and not self._child.is_alive:
             await self._end_child()
         if self._child is None:
-            self._child = await _start(self._recipe)
+            starting = asyncio.ensure_future(_start(self._recipe))
+            try:
+                self._child = await asyncio.shield(starting)
+            except asyncio.CancelledError:
+                # A thread starts it and goes on: without this nobody would know of the child any more.
+                self._child = await starting
+                await self._end_child()
+                raise
         return self._child
 
     async def _end_child(self) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import quote
 
-from reconciler.references import Observation, Reference, Request
+from reconciler.references import Observation, Reference, Request, is_storable
 from reconciler.sources.cayu_admission import MAX_PARENTS, is_withheld
 from reconciler.sources.cayu_http_answers import KINDS, Action, Inbox, Session, parsed
 from reconciler.sources.cayu_http_options import Options
@@ -13,7 +13,7 @@ from reconciler.sources.cayu_projection import requester_of
 from reconciler.sources.http_client import HttpClient
 from reconciler.sources.protocol import Delegation, Known
 from reconciler.states import AttentionState, Evidence, Kind
-from reconciler.tables import ACTION_ID_CHARS, ID_CHARS, SESSION_ID_CHARS
+from reconciler.tables import ID_CHARS, SESSION_ID_CHARS
 
 _NOT_FOUND, _BAD_REQUEST, _UNPROCESSABLE = 404, 400, 422
 
@@ -77,8 +77,8 @@ class Enrolling:
             shown.withheld.append(_reference(action, attention_id, kind, ""))
             return
         item_id = await self._item_id(action.session.id, attention_id)
-        if item_id is None or len(item_id) > ACTION_ID_CHARS:
-            # Settled since, hidden from us, or longer than what can be stored: it could never be asked about.
+        if item_id is None or not is_storable(_reference(action, attention_id, kind, item_id)):
+            # Settled since, hidden from us, or nothing that can be stored: it could never be asked about.
             shown.unprojectable_count += 1
             return
         requester = await self._inherited_requester(action)

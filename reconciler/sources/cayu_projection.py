@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from reconciler.references import Observation, Reference, Request
+from reconciler.references import Observation, Reference, Request, is_storable
 from reconciler.sources.protocol import Delegation
 from reconciler.states import AttentionState, Evidence, Kind
 from reconciler.tables import ID_CHARS
@@ -117,7 +117,7 @@ def cayu_reference(reference: Reference) -> "HumanAttentionReference":
 
 
 def _reference(action: "PendingActionRecord") -> Reference | None:
-    """Return the action's reference by Cayu's own projection; None where Cayu gives it no safe identity."""
+    """Return the action's reference by Cayu's own projection; None where it has no identity that can be kept."""
     from cayu.runtime import HumanAttentionRequest
 
     try:
@@ -127,7 +127,7 @@ def _reference(action: "PendingActionRecord") -> Reference | None:
     if request is None or request.reference.kind not in _KINDS:
         return None
     found = request.reference
-    return Reference(
+    reference = Reference(
         attention_id=found.attention_id,
         session_id=found.session_id,
         session_instance_id=found.session_instance_id,
@@ -137,6 +137,7 @@ def _reference(action: "PendingActionRecord") -> Reference | None:
         tool_call_id=found.tool_call_id,
         source_sequence=found.source_sequence,
     )
+    return reference if is_storable(reference) else None
 
 
 _KINDS: Mapping[str, Kind] = MappingProxyType(

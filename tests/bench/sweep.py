@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -90,19 +90,28 @@ class Interleaved(SmallPages):
 
 
 class FreeReceiver:
-    """Takes everything at once, holds nothing open."""
+    """Takes everything at once and costs nothing; holds open, as every receiver does, what was last active."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Any] = {}
 
     async def state(self) -> dict[str, Any]:
         """Begin from the start."""
         return {"scan_cursor": None}
 
-    async def observations(self, *_items: Any, **_scopes: Any) -> dict[str, Any]:
-        """Take them."""
+    async def observations(self, items: Sequence[Mapping[str, Any]], **_scopes: Any) -> dict[str, Any]:
+        """Remember what is active."""
+        self._open |= {item["reference"]["attention_id"]: item["reference"] for item in items}
         return {"verify": []}
 
-    async def references(self, **_page: Any) -> dict[str, Any]:
-        """Hold nothing open."""
-        return {"items": [], "next_after": None}
+    async def references(self, *, after: str | None, limit: int, **_of: Any) -> dict[str, Any]:
+        """Return a page of what is open."""
+        behind = [attention_id for attention_id in sorted(self._open) if after is None or attention_id > after]
+        page = behind[:limit]
+        return {
+            "items": [self._open[attention_id] for attention_id in page],
+            "next_after": page[-1] if len(behind) > limit else None,
+        }
 
     async def reconciliation(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """Give the report back."""

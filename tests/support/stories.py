@@ -150,10 +150,11 @@ class Story:
             waiting = sorted(item.attention_id for item in message.items if not item.state.is_terminal)
             over = sorted(item.attention_id for item in message.items if item.state.is_terminal)
             words = [message.purpose, *waiting, *(f"-{one}" for one in over)]
-            self.said.append((self._local(at), name, " ".join(words)))
+            self.said.append((self.local(at), name, " ".join(words)))
         self._heard = len(heard)
 
-    def _local(self, at: datetime) -> str:
+    def local(self, at: datetime) -> str:
+        """Return an instant as the story writes it."""
         local = at.astimezone(self.zone)
         days = (local.date() - self.day).days
         return f"+{days} {local:%H:%M}" if days else f"{local:%H:%M}"

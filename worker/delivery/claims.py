@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Select, Update, and_, literal_column, sele
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from config.database import READ_ONLY
+from reconciler.digests import carried_by
 from reconciler.notices import NoticeKind
 from reconciler.reasons import DeliveryStatus
 from reconciler.tables import DELIVERIES, DESTINATIONS, NOTICES
@@ -22,7 +23,7 @@ WAITING: ColumnElement[bool] = literal_column(
     "deliveries.status IN ('pending', 'unknown') AND deliveries.carrier_id IS NULL"
 )
 _LEASED: ColumnElement[bool] = literal_column("deliveries.status = 'leased' AND deliveries.carrier_id IS NULL")
-_TO_BE_TOLD = sorted(status.value for status in (DeliveryStatus.PENDING, DeliveryStatus.UNKNOWN, DeliveryStatus.LEASED))
+_TO_BE_TOLD = frozenset({DeliveryStatus.PENDING, DeliveryStatus.UNKNOWN, DeliveryStatus.LEASED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +148,14 @@ async def _lease_carried(
     connection: AsyncConnection, leads: Sequence[int], lease_id: str, until: datetime
 ) -> Sequence[int]:
     """Lease what the leads carry; return its ids in order."""
-    if not leads:
-        return []
-    carried = await connection.execute(
-        update(DELIVERIES)
-        .where(DELIVERIES.c.carrier_id.in_(leads), DELIVERIES.c.status.in_(_TO_BE_TOLD))
-        .values(status=DeliveryStatus.LEASED.value, lease_id=lease_id, leased_until=until)
-        .returning(DELIVERIES.c.id)
-    )
-    return sorted(row.id for row in carried)
+    carried = [row.id for row in await carried_by(connection, leads, _TO_BE_TOLD)]
+    if carried:
+        await connection.execute(
+            update(DELIVERIES)
+            .where(DELIVERIES.c.id.in_(carried))
+            .values(status=DeliveryStatus.LEASED.value, lease_id=lease_id, leased_until=until)
+        )
+    return carried
 
 
 async def still_ours(connection: AsyncConnection, ids: Sequence[int], lease_id: str) -> frozenset[int]:

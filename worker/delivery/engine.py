@@ -7,8 +7,10 @@ one, or itself after a restart, takes them over when they lapse.
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
@@ -28,6 +30,7 @@ from worker.delivery.tools import Tools, target_of
 log = structlog.get_logger()
 
 _NO_ROUTES = Routing((), {})
+_AFTER_A_FAILURE = timedelta(seconds=1)
 
 
 class DeliveryEngine:
@@ -85,7 +88,7 @@ class DeliveryEngine:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Deliver until `stop` is set or this is cancelled; what is being sent then may still end (bounded)."""
-        await self._prepare()
+        await self._prepare_at_last()
         helpers = [asyncio.create_task(self._hear(self._bell))] if self._bell is not None else []
         loops = [asyncio.create_task(loop.run()) for loop in self._loops]
         try:
@@ -116,6 +119,15 @@ class DeliveryEngine:
             await know_destinations(self._tools)
             await self.end_orphans()
             self._is_prepared = True
+
+    async def _prepare_at_last(self) -> None:
+        """Prepare, however long the database is away."""
+        while not self._is_prepared:
+            try:
+                await self._prepare()
+            except (SQLAlchemyError, OSError) as error:
+                log.warning("delivery.not_prepared", error=type(error).__name__)
+                await self._tools.clock.sleep(_AFTER_A_FAILURE)
 
     async def _hear(self, bell: Bell) -> None:
         while True:

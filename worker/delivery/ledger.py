@@ -21,6 +21,9 @@ from worker.delivery.transitions import Judge, Past, Result, Transition
 
 _FINAL = frozenset({DeliveryStatus.SENT, DeliveryStatus.DEAD, DeliveryStatus.CANCELLED})
 _MILLISECOND = timedelta(milliseconds=1)
+# What the column holds: a holder that died may be taken over after any time, and one number too large would stop
+# the destination for ever.
+_MAX_DURATION_MS = 2**31 - 1
 
 _SET = (
     update(DELIVERIES)
@@ -225,7 +228,7 @@ def _attempt(entry: Entry) -> dict[str, Any]:
         "delivery_id": result.row.id,
         "number": result.row.attempts,
         "started_at": result.started_at,
-        "duration_ms": max(0, result.duration // _MILLISECOND),
+        "duration_ms": min(max(0, result.duration // _MILLISECOND), _MAX_DURATION_MS),
         "outcome": transition.attempt.value,
         "reason": None if outcome is None or isinstance(outcome, Sent) else outcome.reason.value,
         "observed_state": observation.state.value if observation else None,

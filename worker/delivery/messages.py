@@ -5,6 +5,7 @@ from datetime import datetime
 from urllib.parse import quote
 
 from reconciler.explaining import explanation
+from reconciler.plan.rows import digest_of
 from reconciler.references import Observation
 from reconciler.routes import Routing
 from reconciler.states import SUMMARIES, AttentionState, Kind
@@ -62,19 +63,13 @@ def message_for(unit: Unit, links: Links, routing: Routing) -> Message:
         items = tuple(_item(request, links, None) for _, request in sorted(told.items()))
         return Message(key=lead.message_key, purpose=lead.purpose, items=items)
     items = tuple(_item(go.row.request, links, go.observation) for go in unit.members if go.row.request is not None)
-    purpose = lead.purpose if len(items) == 1 else _digest(lead.purpose)
+    purpose = lead.purpose if len(items) == 1 else digest_of(lead.purpose)
     return Message(key=lead.message_key, purpose=purpose, items=items, footer=_footer(lead, lead.request, routing))
 
 
 def _footer(row: Claimed, request: Request, routing: Routing) -> str | None:
     route = routing.owner(request.case.subject, row.destination)
     return explanation(route, row.destination, row.purpose) if route is not None and route.explains else None
-
-
-def _digest(purpose: str) -> str:
-    """Number digests by what they repeat: that of openings is the first, that of first reminders the second."""
-    number = purpose.partition(":")[2]
-    return f"digest:{int(number or 0) + 1}"
 
 
 def context_for(row: Claimed, now: datetime) -> SendContext:

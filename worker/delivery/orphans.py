@@ -45,6 +45,7 @@ async def end_orphans(tools: Tools) -> int:
                 lease_id=None,
                 leased_until=None,
                 finished_at=now,
+                carrier_id=None,
             )
         )
     return ended.rowcount

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from reconciler.digests import carried_by
 from reconciler.plan import SETTLE
 from reconciler.reasons import DeliveryStatus
 from reconciler.tables import DELIVERIES
@@ -68,24 +69,16 @@ async def read_siblings(connection: AsyncConnection, rows: Sequence[Row[Any]]) -
 async def read_members(connection: AsyncConnection, leads: Iterable[int]) -> Mapping[int, Sequence[Request]]:
     """Return the requests of each message that told of several, by its lead."""
     columns = DELIVERIES.c
-    wanted = sorted(leads)
-    if not wanted:
-        return {}
-    carried = await connection.execute(
-        select(columns.carrier_id, columns.notification_id).where(
-            columns.carrier_id.in_(wanted), columns.status == DeliveryStatus.SENT.value
-        )
-    )
     members: dict[int, set[int]] = defaultdict(set)
-    for row in carried:
-        members[row.carrier_id].add(row.notification_id)
+    for carried in await carried_by(connection, set(leads), {DeliveryStatus.SENT}):
+        members[carried.carrier_id].add(carried.notification_id)
     if not members:
         return {}
     leading = await connection.execute(
         select(columns.id, columns.notification_id).where(columns.id.in_(sorted(members)))
     )
-    for row in leading:
-        members[row.id].add(row.notification_id)
+    for lead_id, notification_id in leading:
+        members[lead_id].add(notification_id)
     requests = await read_requests(connection, sorted({one for ids in members.values() for one in ids}))
     return {lead: [requests[one] for one in sorted(ids) if one in requests] for lead, ids in members.items()}
 

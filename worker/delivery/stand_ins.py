@@ -7,6 +7,7 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from reconciler import outbox
+from reconciler.digests import carried_by
 from reconciler.plan import SETTLE, Decision, NewDelivery, Plan, message_key
 from reconciler.reasons import DecisionReason, DeliveryStatus, Verdict
 from reconciler.routes import Target
@@ -72,8 +73,7 @@ async def hand_over(tools: Tools, destination: str) -> int:
         ids = list((await connection.execute(due)).scalars())
         if not ids:
             return 0
-        carried = select(columns.id).where(columns.carrier_id.in_(ids), columns.status == DeliveryStatus.PENDING.value)
-        ids += (await connection.execute(carried.with_for_update())).scalars().all()
+        ids += [row.id for row in await carried_by(connection, ids, {DeliveryStatus.PENDING})]
         rows = await read_rows(connection, ids)
         await connection.execute(
             update(DELIVERIES)

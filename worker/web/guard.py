@@ -1,7 +1,6 @@
 """Who may post to a namespace, within which bounds, and with which status a call ends: for every door that pushes."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
@@ -16,6 +15,7 @@ from worker.web.bodies import read_body
 from worker.web.rates import RateLimit
 from worker.web.refusals import Code, Refused, refusal, refused_input
 from worker.web.tokens import Tokens
+from worker.web.within import within
 
 log = structlog.get_logger()
 
@@ -55,7 +55,7 @@ P = TypeVar("P", bound=Point)
 
 
 async def answer(
-    request: Request, points: Mapping[str, P], work: Callable[[P, Request], Awaitable[dict[str, Any]]]
+    request: Request, points: Mapping[str, P], work: Callable[[P, Request], Coroutine[Any, Any, dict[str, Any]]]
 ) -> Response:
     """Let the request in, do the work, and say how it ended.
 
@@ -63,8 +63,7 @@ async def answer(
     """
     try:
         point = _admit(request, points)
-        async with asyncio.timeout(point.limits.answer_within.total_seconds()):
-            return JSONResponse(await work(point, request))
+        return JSONResponse(await within(point.limits.answer_within, work(point, request)))
     except Refused as refused:
         return refusal(refused.code, refused.message, closes=refused.code in (Code.BODY_TOO_LARGE, Code.BODY_TOO_SLOW))
     except TimeoutError:

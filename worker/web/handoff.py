@@ -1,6 +1,6 @@
 """The HTTP side of the handoff: its four calls, each for a namespace."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from worker.web.refusals import Code, Refused, refused_input
 from worker.web.tokens import Tokens
 
 BASE = "/handoff/{namespace}"
-_Work = Callable[["HandoffPoint", Request], Awaitable[dict[str, Any]]]
+_Work = Callable[["HandoffPoint", Request], Coroutine[Any, Any, dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)

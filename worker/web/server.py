@@ -12,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from config.errors import SettingsError
+from worker.web.connections import BoundedConfig
 from worker.web.drain import Drain
 
 _BACKLOG = 512
@@ -37,7 +38,8 @@ class WebServer:
     """One listener; an async context manager: entered it accepts, left it has drained and let go of the address.
 
     Port 0 chooses a free one; `url` tells which. Raises SettingsError where the address cannot be used. While it
-    drains, new requests are answered 503; what is still under way after `grace` is cut off.
+    drains, new requests are answered 503; what is still under way after `grace` is cut off. A connection without a
+    request is dropped after `request_within` to twice that, and those beyond `max_connections` at once.
     """
 
     def __init__(
@@ -48,11 +50,12 @@ class WebServer:
         port: int,
         grace: timedelta = timedelta(seconds=10),
         max_connections: int = 1000,
+        request_within: timedelta = timedelta(seconds=10),
     ) -> None:
         self._drain = Drain(app)
         self._host = host
         self._grace = grace
-        self._config = uvicorn.Config(
+        self._config = BoundedConfig(
             self._drain,
             host=host,
             port=port,
@@ -67,6 +70,7 @@ class WebServer:
             limit_concurrency=max_connections,
             timeout_graceful_shutdown=1,
             timeout_keep_alive=15,
+            request_within=request_within,
         )
         self._server = _Uvicorn(self._config)
         self._serving: asyncio.Task[None] | None = None

@@ -32,7 +32,8 @@ async def test_delegated_parents_get_no_message_and_their_children_one_each(paus
     await paused.reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
 
     sessions = await paused.sessions()
-    ways = {way["session_id"]: way["child_session_id"] for way in (await status_of_source(paused))["delegations"]}  # type: ignore[attr-defined]
+    page = await paused.source.page(None, limit=200, known=KnownIds())
+    ways = {way.session_id: way.child_session_id for way in page.delegations}
     assert not {"parent", "nested"} & set(sessions)
     assert len([session_id for session_id in sessions if session_id.startswith("cayu-child:")]) == 2
     assert ways["parent"] in sessions

@@ -61,7 +61,7 @@ async def test_frozen_valkey_holds_up_neither_the_end_nor_the_next_start(product
     (server,) = psutil.Process(run.pid).children()
     server.suspend()
 
-    assert await run.stop() == 0
+    assert await run.stop() == 0, run.stderr
 
     assert not server.is_running()
     again = await product.started()

@@ -5,6 +5,7 @@ from datetime import timedelta
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from reconciler.digests import carried_statement
 from tests.support.delivering import START, Delivering
 from tests.support.scripted_channel import ScriptedChannel, destination_of
 from worker.delivery.claims import claim_statement, look_statement
@@ -23,6 +24,17 @@ async def test_claim_and_look_use_the_index_with_many_rows_waiting(engine: Async
         assert "ix_deliveries_due" in plan
         assert "Seq Scan on deliveries" not in plan
         assert "SCAN deliveries" not in plan
+
+
+async def test_what_a_lead_carries_is_found_by_its_index_with_many_rows_waiting(engine: AsyncEngine) -> None:
+    house = Delivering(engine, [destination_of(ScriptedChannel("ops"))])
+    await house.see("a")
+    await _fill(engine)
+
+    for leads in ([1], list(range(1, 500))):
+        statement = carried_statement(leads).compile(engine.sync_engine, compile_kwargs={"literal_binds": True})
+        plan = await _plan(engine, str(statement))
+        assert "ix_deliveries_carrier" in plan
 
 
 async def _fill(engine: AsyncEngine) -> None:

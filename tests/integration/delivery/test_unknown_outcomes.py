@@ -1,7 +1,9 @@
 """The provider may have it: looked up, resent under its id, or given up, never repeated blindly."""
 
+import asyncio
 from datetime import timedelta
 
+import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from reconciler.states import AttentionState
@@ -123,3 +125,23 @@ async def test_end_is_told_where_the_opening_may_have_arrived(engine: AsyncEngin
 
     assert hook.purposes() == ["settle"]
     assert (await house.delivery(purpose="open"))["status"] == "cancelled"
+
+
+async def test_message_in_flight_is_taken_over_however_long_its_holder_was_gone(engine: AsyncEngine) -> None:
+    hook = ScriptedChannel("hook", on_unknown=UnknownPolicy.RESEND)
+    house = Delivering(engine, [destination_of(hook)])
+
+    async def die(_message: object) -> None:
+        raise asyncio.CancelledError
+
+    hook.before_answer = die
+    await house.see("a")
+    with pytest.raises(asyncio.CancelledError):
+        await house.engine().run_due()
+    hook.before_answer = None
+    await house.clock.advance(timedelta(days=40))
+
+    await house.engine().run_due()
+
+    (attempt,) = await house.attempts()
+    assert (attempt["outcome"], attempt["reason"]) == ("unknown", "interrupted")

@@ -6,8 +6,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from reconciler.plan.gathering import DIGEST_AT_MOST
 from reconciler.quiet import Quiet
-from reconciler.routes import Match
-from reconciler.states import AttentionState
+from reconciler.routes import Match, Subject
+from reconciler.simulating import Event, Line, Simulation
+from reconciler.states import AttentionState, Kind
 from tests.support.stories import BERLIN, Story, route
 from worker.channels.outcomes import FailureReason, Permanent, Sent, Temporary, Unknown
 from worker.channels.protocol import UnknownPolicy
@@ -187,3 +188,40 @@ async def test_edited_routes_take_a_digest_apart(engine: AsyncEngine) -> None:
     await story.edits(route("ops"))
 
     assert story.said == [("09:05", "ops", f"open {name}") for name in "abc"]
+
+
+async def test_simulation_says_what_really_happens(sqlite_engine: AsyncEngine) -> None:
+    """The same routes and the same events, once through the product and once through `handbell simulate`."""
+    night = Quiet(time(22), time(7), BERLIN)
+    desk = route("ops", "mail", digest_window=TEN_MINUTES, remind_every=HOUR, stagger=TEN_MINUTES, quiet=night)
+    story = Story(sqlite_engine, [desk], begins="20:00")
+    events = [
+        ("20:00", "a", AttentionState.ACTIVE),
+        ("20:04", "b", AttentionState.ACTIVE),
+        ("20:40", "a", AttentionState.UNAVAILABLE),
+        ("21:00", "a", AttentionState.ACTIVE),
+        ("21:45", "c", AttentionState.ACTIVE),
+        ("21:58", "b", AttentionState.RESOLVED),
+        ("23:00", "d", AttentionState.ACTIVE),
+        ("+1 09:05", "a", AttentionState.CANCELLED),
+    ]
+
+    for at, name, state in events:
+        await story.until(at)
+        await story.becomes(name, state)
+    await story.until("+1 09:30")
+
+    subject = Subject("prod", Kind.TOOL_APPROVAL, "billing", None, {})
+    played = Simulation(story.house.routing).play(
+        [Event(story.at(at), name, subject, state) for at, name, state in events], story.at("+1 09:30")
+    )
+    simulated = [
+        (story.local(line.at), line.destination, " ".join([line.purpose or "", *line.attention_ids, *minus(line)]))
+        for line in played
+        if line.what == "told"
+    ]
+    assert sorted(simulated) == sorted(story.said)
+
+
+def minus(line: Line) -> list[str]:
+    return [f"-{name}" for name in line.settled_ids]

@@ -288,3 +288,23 @@ async def test_broken_destination_is_reminded_where_its_fallback_told(engine: As
     await story.until("10:30")
 
     assert story.said == [("09:00", "mail", "open a"), ("10:00", "mail", "reminder:1 a")]
+
+
+async def test_message_says_why_its_reader_is_told_where_the_route_explains(sqlite_engine: AsyncEngine) -> None:
+    explaining = route("ops", remind_every=HOUR, escalate=(Escalation(2 * HOUR, ("mail",)),), explains=True)
+    story = Story(sqlite_engine, [explaining])
+
+    await story.opens("a")
+    await story.until("11:00")
+    await story.becomes("a", AttentionState.RESOLVED)
+
+    assert [(message.purpose, message.footer) for message, _ in story.channels["ops"].sent] == [
+        ("open", "You are told because routes[0] names ops."),
+        ("reminder:1", "You are told because nobody has answered since the last message (routes[0])."),
+        ("reminder:2", "You are told because nobody has answered since the last message (routes[0])."),
+        ("settle", None),
+    ]
+    assert [message.footer for message, _ in story.channels["mail"].sent] == [
+        "You are told because nobody has answered for a while (routes[0], step 1).",
+        None,
+    ]
