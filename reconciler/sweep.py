@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+import structlog
 from sqlalchemy import insert
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
@@ -27,6 +29,8 @@ from reconciler.source_book import SourceBook
 from reconciler.sources.protocol import Incomplete, Observes, Page, Scans, Source, problem_of
 from reconciler.tables import SWEEPS
 from reconciler.verify import OutOfReach, Verifier
+
+log = structlog.get_logger()
 
 FULL_PAGE_LIMIT = 200
 HEAD_PAGE_LIMIT = 25
@@ -150,6 +154,12 @@ class Sweeper:
                 current.problems.add(problem_of(error))
                 if error.reason == Incomplete.CURSOR_REFUSED:
                     current.cursor = None
+                return
+            except SQLAlchemyError:  # our own database, which the source asks what is known
+                raise
+            except Exception as error:  # a bug of a source: the pass is incomplete, and the rest of it goes on
+                log.exception("source.failed_unexpectedly", namespace=current.namespace, error=type(error).__name__)
+                current.problems.add(Incomplete.STORE_ERROR)
                 return
             await self._take(current, page)
             current.cursor = page.next_cursor

@@ -142,12 +142,7 @@ async def started(
         _require_servers(configuration, roles)
     await check_tables(configuration)
     async with AsyncExitStack() as stack:
-        is_alone = roles == ALL_ROLES
-        server = (
-            redis
-            if redis is not None
-            else await stack.enter_async_context(open_redis(configuration, is_alone=is_alone))
-        )
+        server = redis if redis is not None else await stack.enter_async_context(open_redis(configuration))
         client = redis_client(server.url)
         stack.push_async_callback(client.aclose)
         refresh_bell = Bell(Stage.REFRESH, clock, client)
@@ -161,11 +156,11 @@ async def started(
                 on_step=on_step,
                 on_outbox=delivery_bell.ring,
                 console=console,
-                migrates=is_alone,
+                migrates=roles == ALL_ROLES,
                 reads_pages_apart=Role.WORK in roles,
             )
         )
-        if is_alone and configuration.settings.database.url is None:
+        if configuration.settings.database.url is None:  # then the state directory is held: there is nobody else
             await end_leases(core.engine, clock)
         metrics = Metrics()
         reload = asyncio.Event()
