@@ -174,14 +174,16 @@ async def started(
             await replanner.adopt()
             tasks += _work_tasks(core, server, refresh_bell, delivery_bell, metrics, replanner)
         address = _admin_address(core, admin_listen)
+        stopping = asyncio.Event()
         admin = await stack.enter_async_context(
-            open_admin(core, server, metrics, address, asks_sources=Role.WORK in roles)
+            open_admin(core, server, metrics, address, asks_sources=Role.WORK in roles, is_stopping=stopping.is_set)
         )
         tasks.append(lambda _stop: admin.serve())
         public = await stack.enter_async_context(open_public(core, metrics)) if Role.WEB in roles else None
         if public is not None:
             listener = public.server
             tasks.append(lambda _stop: listener.serve())
+        stack.callback(stopping.set)  # the first that is done at the end
         yield Running(core, server, tuple(tasks), admin, public, reload)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Double, String, literal, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from config.statements import insert_ignoring
 from reconciler.pause_store.errors import PauseStoreUnavailableError, TokenRevokedError
@@ -66,6 +67,18 @@ async def redeem(connection: AsyncConnection, claim: Claim) -> bool:
     columns = [column.name for column in CONSUMPTION.c]
     statement = insert_ignoring(connection, CONSUMPTION).from_select(columns, redeemable).returning(CONSUMPTION.c.jti)
     return (await connection.execute(statement)).first() is not None
+
+
+async def redeem_at_once(engine: AsyncEngine, claim: Claim) -> bool | None:
+    """Redeem the token in a transaction of the server's own; None where the answer was lost, so that either is true."""
+    try:
+        async with engine.connect() as connection:
+            connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            return await redeem(connection, claim)
+    except DBAPIError as error:
+        if not error.connection_invalidated:
+            raise
+        return None
 
 
 async def explain(connection: AsyncConnection, claim: Claim) -> HumanInteractionError:

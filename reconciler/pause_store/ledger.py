@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from config.clock import Clock
 from config.database import READ_ONLY
 from config.statements import insert_ignoring
-from reconciler.pause_store.claiming import Claim, claimed_by, explain, redeem
+from reconciler.pause_store.claiming import Claim, claimed_by, explain, redeem, redeem_at_once
 from reconciler.pause_store.failures import commit, try_again
 from reconciler.pause_store.reader import live_legacy, outstanding
 from reconciler.pause_store.tables import HORIZON, ISSUANCE
@@ -181,7 +181,12 @@ class SqlTokenLedger:
         return RetirementHorizon(at=at, reason=reason)
 
     async def _claim_once(self, claim: Claim) -> bool | None:
-        """Return whether the claim was committed; None where its commit failed, so that either may be true."""
+        """Return whether the claim was committed; None where its outcome was lost, so that either may be true.
+
+        PostgreSQL takes the one statement as a transaction of its own: two round trips fewer, and losers wait less.
+        """
+        if self._engine.dialect.name == "postgresql":
+            return await redeem_at_once(self._engine, claim)
         async with self._engine.connect() as connection:
             if not await redeem(connection, claim):
                 return False

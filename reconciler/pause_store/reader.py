@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, select, true, tuple_
+from sqlalchemy import Select, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from config.database import READ_ONLY
@@ -72,10 +72,13 @@ async def outstanding(
 
 def page_statement(*, now: float, after: Cursor | None, rows: int) -> Select[Any]:
     """Return the statement of one page: a range of the expiry index, each row joined to its redemption by key."""
-    beyond = true() if after is None else tuple_(ISSUANCE.c.expires_at, ISSUANCE.c.jti) > tuple_(*after)
+    # One bound and no second one beside it: with both SQLite begins at the weaker, and walks to the page.
+    is_further = ISSUANCE.c.expires_at >= now
+    if after is not None and after.expires_at >= now:
+        is_further = tuple_(ISSUANCE.c.expires_at, ISSUANCE.c.jti) > tuple_(*after)
     looked_at = (
         select(*(ISSUANCE.c[name] for name in _SHOWN), ISSUANCE.c.revoked_at)
-        .where(ISSUANCE.c.expires_at >= now, beyond)
+        .where(is_further)
         .order_by(ISSUANCE.c.expires_at, ISSUANCE.c.jti)
         .limit(rows)
         .subquery()

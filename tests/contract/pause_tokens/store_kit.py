@@ -68,25 +68,40 @@ async def rows(engine: AsyncEngine, table: Any) -> int:
 
 @contextmanager
 def lost_commits(engine: AsyncEngine, *, is_committed: bool, times: int = 1) -> Iterator[list[str]]:
-    """Make the next commits raise as a lost connection does, after or instead of happening."""
+    """Make the next commits raise as a lost connection does, after or instead of happening.
+
+    A statement that is a transaction of its own counts as one.
+    """
     dialect: Any = engine.sync_engine.dialect  # the only place that stands between us and the database
     commit = dialect.do_commit
     lost: list[str] = []
+
+    def lose() -> None:
+        lost.append("commit")
+        error = ConnectionError("the connection was lost")
+        raise OperationalError("COMMIT", None, error, connection_invalidated=True)
 
     def losing(connection: Any) -> None:
         if len(lost) >= times:
             commit(connection)
             return
-        lost.append("commit")
         if is_committed:
             commit(connection)
-        raise OperationalError("COMMIT", None, ConnectionError("the connection was lost"))
+        lose()
 
+    def losing_alone(connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        is_alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
+        if is_alone and statement.startswith("INSERT") and len(lost) < times:
+            lose()
+
+    moment = "after_cursor_execute" if is_committed else "before_cursor_execute"
     dialect.do_commit = losing
+    event.listen(engine.sync_engine, moment, losing_alone)
     try:
         yield lost
     finally:
         dialect.do_commit = commit
+        event.remove(engine.sync_engine, moment, losing_alone)
 
 
 @contextmanager
