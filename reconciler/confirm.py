@@ -27,7 +27,10 @@ Answer = Observation | DecisionReason
 
 # A question to a store in this process is mostly its CPU: more at once only get in each other's way.
 _AT_ONCE = 4
-_BOUND = timedelta(seconds=20)
+# For all questions to one source together, and below a delivery's lease: were each of a batch waited for in turn, the
+# lease would lapse meanwhile, another process would take the batch over and wait again, and nothing in it, of healthy
+# sources neither, would ever go.
+BOUND = timedelta(seconds=20)
 
 
 class Confirmer:
@@ -40,7 +43,7 @@ class Confirmer:
         notifications: Notifications,
         *,
         at_once: int = _AT_ONCE,
-        bound: timedelta = _BOUND,
+        bound: timedelta = BOUND,
     ) -> None:
         self._clock = clock
         self._source_of = source_of
@@ -57,9 +60,13 @@ class Confirmer:
         by_namespace: dict[str, dict[int, Enrolled]] = defaultdict(dict)
         for request in requests:
             by_namespace[request.namespace][request.id] = request
+        asked = [self._ask(namespace, list(members.values())) for namespace, members in sorted(by_namespace.items())]
         answers: dict[int, Answer] = {}
-        for namespace, members in sorted(by_namespace.items()):
-            answers |= await self._ask(namespace, list(members.values()))
+        # Every question ends before the first error is raised: none may go on behind the caller's back.
+        for answered in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answered, BaseException):
+                raise answered
+            answers |= answered
         return answers
 
     async def _ask(self, namespace: str, requests: Sequence[Enrolled]) -> Mapping[int, Answer]:
@@ -70,18 +77,18 @@ class Confirmer:
             return {request.id: self._last_word(source, request) for request in requests}
         asked: Observes = source
         gate = asyncio.Semaphore(self._at_once)
+        until = asyncio.get_running_loop().time() + self._bound.total_seconds()
 
         async def observe(request: Enrolled) -> Observation:
-            async with gate:
-                return await self._observe(asked, request)
+            return await self._observe(asked, request, gate, until)
 
         observations = await asyncio.gather(*(observe(request) for request in requests))
         await self._notifications.apply(namespace, observations, door=Door.DELIVERY)
         return {request.id: seen for request, seen in zip(requests, observations, strict=True)}
 
-    async def _observe(self, source: Observes, request: Enrolled) -> Observation:
+    async def _observe(self, source: Observes, request: Enrolled, gate: asyncio.Semaphore, until: float) -> Observation:
         try:
-            async with asyncio.timeout(self._bound.total_seconds()):
+            async with asyncio.timeout_at(until), gate:
                 return await source.observe(request.reference)
         except (SourceError, TimeoutError) as error:
             log.warning("source.unanswered", namespace=request.namespace, error=type(error).__name__)

@@ -66,11 +66,29 @@ async def succeed(connection: AsyncConnection, gone: Collection[int]) -> None:
 async def carried_by(
     connection: AsyncConnection, leads: Collection[int], statuses: Collection[DeliveryStatus]
 ) -> list[Row[Any]]:
-    """Return `id`, `carrier_id` and `notification_id` of what the leads carry, in the order of ids, locked."""
+    """Return `id`, `carrier_id` and `notification_id` of what the leads carry, in the order of ids."""
     if not leads:
         return []
     rows = await connection.execute(carried_statement(leads))
     return [row for row in rows if row.status in statuses]
+
+
+async def held_with(
+    connection: AsyncConnection, leads: Collection[int], statuses: Collection[DeliveryStatus]
+) -> tuple[list[int], frozenset[int]]:
+    """Lock what the leads carry, without waiting; return it, and the leads of which somebody else holds a part now."""
+    carried = await carried_by(connection, leads, statuses)
+    if not carried or connection.dialect.name == "sqlite":
+        return [row.id for row in carried], frozenset()
+    found = await connection.execute(
+        select(DELIVERIES.c.id)
+        .where(DELIVERIES.c.id.in_([row.id for row in carried]))
+        .order_by(DELIVERIES.c.id)
+        .with_for_update(skip_locked=True)
+    )
+    ours = set(found.scalars())
+    disturbed = frozenset(row.carrier_id for row in carried if row.id not in ours)
+    return [row.id for row in carried if row.carrier_id not in disturbed], disturbed
 
 
 def carried_statement(leads: Collection[int]) -> Select[Any]:
@@ -78,12 +96,7 @@ def carried_statement(leads: Collection[int]) -> Select[Any]:
 
     It does not name the status: SQLite would take the index of that, and look at all that waits.
     """
-    return (
-        select(*_CARRIED_COLUMNS)
-        .where(DELIVERIES.c.carrier_id.in_(sorted(leads)))
-        .order_by(DELIVERIES.c.id)
-        .with_for_update()
-    )
+    return select(*_CARRIED_COLUMNS).where(DELIVERIES.c.carrier_id.in_(sorted(leads))).order_by(DELIVERIES.c.id)
 
 
 async def join_moved(connection: AsyncConnection, moved: Sequence[Moved]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, insert, null, or_, select, update
+from sqlalchemy import bindparam, func, insert, null, or_, select, union, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from config.statements import insert_ignoring
@@ -14,6 +14,8 @@ from reconciler.plan import Decision, Moved, NewDelivery, Plan, Told
 from reconciler.plan.gathering import Group
 from reconciler.reasons import DeliveryStatus
 from reconciler.tables import DECISIONS, DELIVERIES
+
+_PLANNING = int.from_bytes(b"planning") >> 1  # fits a signed bigint
 
 _MOVE = (
     update(DELIVERIES)
@@ -34,11 +36,48 @@ _MOVE = (
 )
 
 
+async def take_turn(connection: AsyncConnection) -> None:
+    """Wait until nobody else plans, and let nobody plan until the transaction ends; on SQLite that is so anyway.
+
+    Where messages are told together a plan for one request touches the deliveries of others, and no order of locks
+    is one for all. Take it after the locks of requests and before those of deliveries.
+    """
+    if connection.dialect.name != "sqlite":
+        await connection.execute(select(func.pg_advisory_xact_lock(_PLANNING)))
+
+
+async def lock(connection: AsyncConnection, notification_ids: Iterable[int], also: Iterable[int] = ()) -> None:
+    """Keep others from the deliveries of these notifications, and from what those carry, until the transaction ends.
+
+    `also` are the ids of other deliveries that the transaction will touch.
+
+    Whoever locks several deliveries does it by this, in the order of their ids and before anything else of the
+    outbox: two transactions that each hold what the other wants would wait for ever. Where a row may be passed over
+    it is passed over instead of waited for. SQLite has one writer anyway.
+    """
+    wanted = sorted(notification_ids)
+    if not wanted or connection.dialect.name == "sqlite":
+        return
+    columns, carried = DELIVERIES.c, DELIVERIES.alias("carried")
+    ids = union(
+        select(columns.id).where(columns.notification_id.in_(wanted)),
+        select(carried.c.id)
+        .select_from(carried.join(DELIVERIES, carried.c.carrier_id == columns.id))
+        .where(columns.notification_id.in_(wanted)),
+        select(columns.id).where(columns.id.in_(sorted(also))),
+    ).subquery()
+    locked = DELIVERIES.alias("locked")
+    await connection.execute(
+        select(locked.c.id).where(locked.c.id.in_(select(ids.c.id))).order_by(locked.c.id).with_for_update()
+    )
+
+
 async def told_of(connection: AsyncConnection, notification_ids: Iterable[int]) -> Mapping[int, Sequence[Told]]:
     """Return the deliveries of each notification, locked against a claim until the transaction ends."""
     wanted = sorted(notification_ids)
     if not wanted:
         return {}
+    await lock(connection, wanted)
     columns = DELIVERIES.c
     rows = await connection.execute(
         select(
@@ -59,7 +98,6 @@ async def told_of(connection: AsyncConnection, notification_ids: Iterable[int]) 
         )
         .where(columns.notification_id.in_(wanted))
         .order_by(columns.id)
-        .with_for_update()
     )
     told: dict[int, list[Told]] = defaultdict(list)
     for row in rows:

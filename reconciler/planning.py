@@ -20,6 +20,8 @@ async def plan_all(
     """
     if not cases:
         return 0
+    if routing.gathers:
+        await outbox.take_turn(connection)
     told = await outbox.told_of(connection, [case.notification_id for case in cases])
     silences = await active_silences(connection, now)
     plans: list[Plan] = [

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
@@ -129,13 +130,20 @@ class Refresher:
         except SourceError as error:
             log.warning("refresh.failed", namespace=namespace, session_id=item.session_id, reason=error.reason)
             return frozenset({problem_of(error)})
+        except SQLAlchemyError:  # our own database, which the source asks what is known
+            raise
+        except Exception as error:  # a bug of a source: this session waits, every other one goes on
+            log.exception("source.failed_unexpectedly", namespace=namespace, error=type(error).__name__)
+            return frozenset({Incomplete.STORE_ERROR})
         self._on_step(Step.SOURCE_ASKED)
         await self._apply(namespace, item.session_id, view)
         if isinstance(source, Observes):
             shown = {active.reference.attention_id for active in view.active}
             standing = await reader.open_in_session(item.session_id)
             missing = [enrolled for enrolled in standing if enrolled.reference.attention_id not in shown]
-            await self._verifier.ask(namespace, source, missing, door=Door.HINT)
+            asked = await self._verifier.ask(namespace, source, missing, door=Door.HINT)
+            if not asked.is_answered:  # what became of it is asked again soon, not only by the next sweep
+                return view.problems | {Incomplete.STORE_ERROR}
         return view.problems
 
     async def _apply(self, namespace: str, session_id: str, view: SessionView) -> None:

@@ -95,6 +95,11 @@ class Routing:
     routes: Sequence[Route]
     targets: Mapping[str, Target]
 
+    @property
+    def gathers(self) -> bool:
+        """Answer whether any route lets requests be told together."""
+        return any(route.digest_window is not None or route.storm_limit is not None for route in self.routes)
+
     def targets_of(self, names: Iterable[str]) -> list[Target]:
         """Return the destinations of these names that are configured."""
         return [self.targets[name] for name in names if name in self.targets]

@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+import structlog
 from sqlalchemy import insert
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
@@ -27,6 +29,8 @@ from reconciler.source_book import SourceBook
 from reconciler.sources.protocol import Incomplete, Observes, Page, Scans, Source, problem_of
 from reconciler.tables import SWEEPS
 from reconciler.verify import OutOfReach, Verifier
+
+log = structlog.get_logger()
 
 FULL_PAGE_LIMIT = 200
 HEAD_PAGE_LIMIT = 25
@@ -137,19 +141,14 @@ class Sweeper:
 
     async def _scan(self, current: Pass, source: Scans, remembered: Remembered, lease: Lease | None) -> None:
         known = EnrolledReader(self._engine, current.namespace)
-        limit = FULL_PAGE_LIMIT if current.mode is Mode.FULL else HEAD_PAGE_LIMIT
         until = remembered.covered_since - HEAD_MARGIN if remembered.covered_since else None
         cursors = {current.cursor}
         while not current.has_ended:
             if current.pages >= self._page_budget:
                 current.problems.add(Incomplete.PAGE_BUDGET)
                 return
-            try:
-                page = await source.page(current.cursor, limit=limit, known=known)
-            except SourceError as error:
-                current.problems.add(problem_of(error))
-                if error.reason == Incomplete.CURSOR_REFUSED:
-                    current.cursor = None
+            page = await self._read(current, source, known)
+            if page is None:
                 return
             await self._take(current, page)
             current.cursor = page.next_cursor
@@ -166,6 +165,22 @@ class Sweeper:
             if lease is not None:
                 await lease.renew()
             self._on_step(Step.SWEEP_PAGE)
+
+    async def _read(self, current: Pass, source: Scans, known: EnrolledReader) -> Page | None:
+        """Read the next page; None, and the pass incomplete, where that failed."""
+        limit = FULL_PAGE_LIMIT if current.mode is Mode.FULL else HEAD_PAGE_LIMIT
+        try:
+            return await source.page(current.cursor, limit=limit, known=known)
+        except SourceError as error:
+            current.problems.add(problem_of(error))
+            if error.reason == Incomplete.CURSOR_REFUSED:
+                current.cursor = None
+        except SQLAlchemyError:  # our own database, which the source asks what is known
+            raise
+        except Exception as error:  # a bug of a source: the pass is incomplete, and the rest of it goes on
+            log.exception("source.failed_unexpectedly", namespace=current.namespace, error=type(error).__name__)
+            current.problems.add(Incomplete.STORE_ERROR)
+        return None
 
     async def _take(self, current: Pass, page: Page) -> None:
         applied = await self._notifications.apply(current.namespace, page.active, door=Door.SWEEP)

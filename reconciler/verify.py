@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+import structlog
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -22,6 +23,8 @@ from reconciler.references import Observation, Reference
 from reconciler.sources.protocol import Observes
 from reconciler.states import AttentionState, Evidence
 from reconciler.tables import NOTIFICATIONS
+
+log = structlog.get_logger()
 
 # The growing interval between two questions about a reference that is unavailable, and its ceiling.
 FIRST_RETRY = timedelta(seconds=30)
@@ -37,6 +40,14 @@ class Verified:
 
     asked: int
     changed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of asking: how many have another state now, and whether the store answered about every one."""
+
+    changed: int = 0
+    is_answered: bool = True
 
 
 class OutOfReach:
@@ -88,7 +99,7 @@ class Verifier:
                 position, has_wrapped = 0, True
                 continue
             todo = [item for item in batch if item.reference.attention_id not in shown]
-            changed += await self.ask(namespace, source, todo)
+            changed += (await self.ask(namespace, source, todo)).changed
             asked += len(todo)
             position = batch[-1].id
             if has_wrapped and begun_at and position >= begun_at:
@@ -100,21 +111,30 @@ class Verifier:
 
     async def ask(
         self, namespace: str, source: Observes, items: Sequence[Enrolled], *, door: Door = Door.VERIFY
-    ) -> int:
-        """Ask about these references and apply the answers; return how many changed their state."""
+    ) -> Asked:
+        """Ask about these references and apply the answers."""
         if not items:
-            return 0
+            return Asked()
         gate = asyncio.Semaphore(_AT_ONCE)
 
         async def observe(item: Enrolled) -> Observation:
             async with gate:
-                return await source.observe(item.reference)
+                return await self._observe(namespace, source, item.reference)
 
         observations = await asyncio.gather(*(observe(item) for item in items))
         applied = await self._notifications.apply(namespace, observations, door=door)
         pairs = zip(items, observations, strict=True)
         await self._ask_later([item for item, seen in pairs if _is_by_itself(seen)])
-        return applied.changed
+        is_answered = all(seen.reason is not Evidence.STORE_UNAVAILABLE for seen in observations)
+        return Asked(applied.changed, is_answered)
+
+    async def _observe(self, namespace: str, source: Observes, reference: Reference) -> Observation:
+        try:
+            return await source.observe(reference)
+        except Exception as error:  # a bug of a source: one answer must not stop every other source's work
+            log.exception("source.failed_unexpectedly", namespace=namespace, error=type(error).__name__)
+            state, reason = AttentionState.UNAVAILABLE, Evidence.STORE_UNAVAILABLE
+            return Observation(reference, state, reason, self._clock.now())
 
     async def _ask_later(self, items: Sequence[Enrolled]) -> None:
         now = self._clock.now()

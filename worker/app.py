@@ -22,7 +22,7 @@ from config.loading import Configuration
 from config.migrate import migrate, require_current
 from config.settings import Settings, SourceSettings
 from config.steps import StepHook, ignore_step
-from reconciler.confirm import Confirmer
+from reconciler.confirm import BOUND, Confirmer
 from reconciler.namespaces import Namespaces
 from reconciler.notifications import Notifications
 from reconciler.overdue import OverdueNotices
@@ -159,7 +159,7 @@ def delivery_engine(core: Core, bell: Bell | None = None, *, on_attempt: OnAttem
         core.engine,
         core.clock,
         core.destinations.values(),
-        Confirmer(core.clock, core.book.believed, core.notifications),
+        Confirmer(core.clock, core.book.believed, core.notifications, bound=min(BOUND, limits.lease * 2 / 3)),
         bell=bell,
         operator=core.live.now.operator,
         links=Links(pattern=links.session, are_raw_ids_allowed=links.raw_session_id),

@@ -1,6 +1,6 @@
 """Computes the gauges from SQL at a scrape: what waits, what is open, what is dead, and for how long."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,8 +25,11 @@ _OPEN_WORDS = sorted(state.value for state in OPEN_STATES)
 _DUE_WORDS = [DeliveryStatus.PENDING.value, DeliveryStatus.UNKNOWN.value]
 
 
-async def read_gauges(engine: AsyncEngine, clock: Clock) -> list[Sample]:
-    """Return every gauge's values, of one moment; raises SQLAlchemy's errors."""
+async def read_gauges(engine: AsyncEngine, clock: Clock, namespaces: Sequence[str]) -> list[Sample]:
+    """Return every gauge's values, of one moment; raises SQLAlchemy's errors.
+
+    `namespaces` are the configured ones: what is remembered of another is nobody's work any more.
+    """
     now = clock.now()
     async with engine.connect() as connection:
         connection = await connection.execution_options(**READ_ONLY)
@@ -34,7 +37,7 @@ async def read_gauges(engine: AsyncEngine, clock: Clock) -> list[Sample]:
         samples += await _inbox(connection, now)
         samples += await _notifications(connection, now)
         samples += await _deliveries(connection, now)
-        samples += await _upkeep(connection, now)
+        samples += await _upkeep(connection, now, namespaces)
         return samples
 
 
@@ -101,13 +104,19 @@ async def _deliveries(connection: AsyncConnection, now: datetime) -> list[Sample
     ]
 
 
-async def _upkeep(connection: AsyncConnection, now: datetime) -> list[Sample]:
+async def _upkeep(connection: AsyncConnection, now: datetime, namespaces: Sequence[str]) -> list[Sample]:
     broken = _count(DESTINATIONS).where(DESTINATIONS.c.broken_at.is_not(None) | DESTINATIONS.c.paused_at.is_not(None))
     notices = _count(NOTICES).where(NOTICES.c.closed_at.is_(None))
-    newest = select(func.max(HANDOFF_REPORTS.c.received_at).label("at")).group_by(HANDOFF_REPORTS.c.namespace)
+    reports = HANDOFF_REPORTS.c
+    newest = (
+        select(func.max(reports.received_at).label("at"))
+        .where(reports.namespace.in_(namespaces))
+        .group_by(reports.namespace)
+    )
+    overdue = select(func.min(NAMESPACES.c.sweep_due_at)).where(NAMESPACES.c.namespace.in_(namespaces))
     silent = select(func.min(newest.subquery().c.at))
     return [
-        await _age(connection, metrics.SWEEP_OVERDUE, select(func.min(NAMESPACES.c.sweep_due_at)), now),
+        await _age(connection, metrics.SWEEP_OVERDUE, overdue, now),
         Sample(metrics.BROKEN_DESTINATIONS, (await connection.execute(broken)).scalar_one()),
         Sample(metrics.OPEN_NOTICES, (await connection.execute(notices)).scalar_one()),
         await _age(connection, metrics.HANDOFF_REPORT_AGE, silent, now),

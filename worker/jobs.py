@@ -20,6 +20,7 @@ from config.clock import Clock
 from reconciler.leases import Leases
 from reconciler.namespaces import Namespaces
 from reconciler.source_book import SourceBook
+from reconciler.sources.protocol import Scans
 from reconciler.sweep import Mode, Sweeper
 
 log = structlog.get_logger()
@@ -75,12 +76,15 @@ async def tick(ctx: dict[str, Any]) -> None:
     passes: ArqRedis = ctx["redis"]
     now = chores.clock.now()
     for remembered in await chores.namespaces.due(chores.book.namespaces):
-        is_full = remembered.sweep_due_at <= now or remembered.covered_since is None
+        is_scanned = isinstance(chores.book.entry(remembered.namespace).source, Scans)
+        is_full = remembered.sweep_due_at <= now or (is_scanned and remembered.covered_since is None)
+        if not is_full and not is_scanned:
+            continue  # there are no pages whose head could be read
         mode, due_at = (Mode.FULL, remembered.sweep_due_at) if is_full else (Mode.HEAD, remembered.head_due_at)
         await _enqueue(passes, "sweep", _sweep_id(remembered.namespace, due_at, now), [remembered.namespace, mode])
     for name, chore in chores.regular.items():
         if await chores.leases.take_turn(f"chore:{name}", chore.every):
-            await _enqueue(passes, "housekeep", f"housekeep:{name}", [name])
+            await _enqueue(passes, "housekeep", _housekeep_id(name, chore.every, now), [name])
 
 
 async def sweep(ctx: dict[str, Any], namespace: str, mode: str) -> None:
@@ -154,6 +158,16 @@ def _sweep_id(namespace: str, due_at: datetime, now: datetime) -> str:
     """
     minutes_late = max(0, (now - due_at) // timedelta(minutes=1))
     return f"sweep:{namespace}:{due_at.isoformat()}" + (f":{minutes_late}" if minutes_late else "")
+
+
+def _housekeep_id(name: str, every: timedelta, now: datetime) -> str:
+    """Return an id of its own for each turn, or for each minute where turns come more often.
+
+    As above: under one id for all turns a killed worker would hold them up for the queue's timeout; and under one
+    for each, slow turns would pile up.
+    """
+    turn = int(now.timestamp()) // int(max(every, timedelta(minutes=1)).total_seconds())
+    return f"housekeep:{name}:{turn}"
 
 
 async def _enqueue(redis: ArqRedis, function: str, job_id: str, arguments: list[Any]) -> None:

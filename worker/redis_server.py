@@ -28,8 +28,8 @@ class RedisServer:
 
 
 @asynccontextmanager
-async def open_redis(configuration: Configuration, *, is_alone: bool = True) -> AsyncIterator[RedisServer]:
-    """Give the Redis for the block; a process that is alone (`handbell run`) holds the state directory.
+async def open_redis(configuration: Configuration) -> AsyncIterator[RedisServer]:
+    """Give the Redis for the block, and hold the state directory where a server or the database stands in it.
 
     Raises DependencyError where a configured Redis does not answer, SettingsError where it refuses us or where another
     Handbell holds the state directory.
@@ -46,8 +46,10 @@ async def open_redis(configuration: Configuration, *, is_alone: bool = True) -> 
                     await watch
         return
     await check_redis(url.get_secret_value())
-    with StateDir(configuration.state_dir) if is_alone else nullcontext():
-        make_private(configuration.state_dir)
+    # Otherwise nothing in the state directory is one process' own: the roles of a machine share it.
+    is_held = configuration.settings.database.url is None
+    make_private(configuration.state_dir)
+    with StateDir(configuration.state_dir) if is_held else nullcontext():
         yield RedisServer(url.get_secret_value(), is_embedded=False)
 
 

@@ -142,12 +142,7 @@ async def started(
         _require_servers(configuration, roles)
     await check_tables(configuration)
     async with AsyncExitStack() as stack:
-        is_alone = roles == ALL_ROLES
-        server = (
-            redis
-            if redis is not None
-            else await stack.enter_async_context(open_redis(configuration, is_alone=is_alone))
-        )
+        server = redis if redis is not None else await stack.enter_async_context(open_redis(configuration))
         client = redis_client(server.url)
         stack.push_async_callback(client.aclose)
         refresh_bell = Bell(Stage.REFRESH, clock, client)
@@ -161,11 +156,11 @@ async def started(
                 on_step=on_step,
                 on_outbox=delivery_bell.ring,
                 console=console,
-                migrates=is_alone,
+                migrates=roles == ALL_ROLES,
                 reads_pages_apart=Role.WORK in roles,
             )
         )
-        if is_alone and configuration.settings.database.url is None:
+        if configuration.settings.database.url is None:  # then the state directory is held: there is nobody else
             await end_leases(core.engine, clock)
         metrics = Metrics()
         reload = asyncio.Event()
@@ -179,14 +174,16 @@ async def started(
             await replanner.adopt()
             tasks += _work_tasks(core, server, refresh_bell, delivery_bell, metrics, replanner)
         address = _admin_address(core, admin_listen)
+        stopping = asyncio.Event()
         admin = await stack.enter_async_context(
-            open_admin(core, server, metrics, address, asks_sources=Role.WORK in roles)
+            open_admin(core, server, metrics, address, asks_sources=Role.WORK in roles, is_stopping=stopping.is_set)
         )
         tasks.append(lambda _stop: admin.serve())
         public = await stack.enter_async_context(open_public(core, metrics)) if Role.WEB in roles else None
         if public is not None:
             listener = public.server
             tasks.append(lambda _stop: listener.serve())
+        stack.callback(stopping.set)  # the first that is done at the end
         yield Running(core, server, tuple(tasks), admin, public, reload)
 
 

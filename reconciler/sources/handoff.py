@@ -8,13 +8,14 @@ from datetime import timedelta
 from typing import Literal
 
 import structlog
-from aiohttp import ClientError, ClientSession, ClientTimeout
+from aiohttp import ClientSession
 from pydantic import BaseModel, ValidationError
 
 from config.clock import Clock
 from reconciler.errors import SourceRefused, SourceUnavailable
 from reconciler.references import Observation, Reference, cayu_attention_id
 from reconciler.sources.handoff_options import Options
+from reconciler.sources.http_client import HttpClient
 from reconciler.sources.services import SourceServices
 from reconciler.states import AttentionState, Evidence, Kind
 
@@ -24,9 +25,7 @@ TYPE = "handoff"
 
 log = structlog.get_logger()
 
-_ASK_TIMEOUT = ClientTimeout(total=10)
-_MAX_ANSWER_BYTES = 64 * 1024
-_REFUSED_STATUSES = frozenset({401, 403})
+_ASK_WITHIN = timedelta(seconds=10)
 
 
 def build(namespace: str, options: Options, services: SourceServices) -> "HandoffSource | AskingHandoffSource":
@@ -68,10 +67,17 @@ class AskingHandoffSource:
         assert options.ask_url is not None, "without it there is nobody to ask"
         self.options = options
         self._namespace = namespace
-        self._url = f"{options.ask_url}/api/human-attention"
+        self._place = f"namespace {namespace!r}: the server of ask_url"
         token = options.ask_token.get_secret_value() if options.ask_token is not None else None
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = http
+        self._client = HttpClient(
+            http,
+            clock,
+            url=options.ask_url,
+            token=token,
+            place=self._place,
+            token_key="ask_token",  # noqa: S106  # a key's name
+            within=_ASK_WITHIN,
+        )
         self._clock = clock
 
     async def identity(self) -> str | None:
@@ -100,30 +106,14 @@ class AskingHandoffSource:
         return Observation(reference, answer.state, answer.reason, asked_at)
 
     async def _ask(self, reference: Reference, attention_id: str) -> _Answer:
-        place = f"namespace {self._namespace!r}: the server of ask_url"
+        answer = await self._client.get(f"/api/human-attention/{attention_id}", _query(reference))
         try:
-            async with self._http.get(
-                f"{self._url}/{attention_id}",
-                params=_query(reference),
-                headers=self._headers,
-                timeout=_ASK_TIMEOUT,
-                allow_redirects=False,
-            ) as response:
-                status = response.status
-                text = await response.content.read(_MAX_ANSWER_BYTES)
-        except (TimeoutError, ClientError, OSError) as error:
-            raise SourceUnavailable("unreachable", f"{place} does not answer ({type(error).__name__})") from None
-        if status in _REFUSED_STATUSES:
-            raise SourceRefused("refused", f"{place} refuses us ({status}): correct ask_token")
-        if status != 200:
-            raise SourceUnavailable("bad_answer", f"{place} answered {status}")
-        try:
-            answer = _Answer.model_validate_json(text)
+            said = _Answer.model_validate(answer.body)
         except ValidationError:
-            raise SourceUnavailable("bad_answer", f"{place} answered what the route does not have") from None
-        if answer.attention_id != attention_id:
-            raise SourceUnavailable("bad_answer", f"{place} answered about another request")
-        return answer
+            raise SourceUnavailable("bad_answer", f"{self._place} answered what the route does not have") from None
+        if said.attention_id != attention_id:
+            raise SourceUnavailable("bad_answer", f"{self._place} answered about another request")
+        return said
 
 
 def _query(reference: Reference) -> dict[str, str]:

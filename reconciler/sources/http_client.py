@@ -18,7 +18,8 @@ from config.clock import Clock
 from reconciler.errors import SourceRefused, SourceUnavailable
 
 # A page of 200 pending actions takes the server two seconds of computation, more where it is busy.
-_TIMEOUT = ClientTimeout(total=60, connect=10)
+_WITHIN = timedelta(seconds=60)
+_CONNECT_SECONDS = 10
 
 # 200 pending actions with their contents, which are dropped here.
 _MAX_BODY_BYTES = 32 * 2**20
@@ -26,6 +27,7 @@ _MAX_BODY_BYTES = 32 * 2**20
 _FIRST_BACK_OFF = timedelta(seconds=2)
 _LONGEST_BACK_OFF = timedelta(minutes=5)
 _LONGEST_RETRY_AFTER = timedelta(hours=1)
+_MOST_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,29 @@ class Answer:
 
 
 class HttpClient:
-    """Questions to one server; `place` is how messages call it, without its address."""
+    """Questions to one server; `place` is how messages call it, without its address, `token_key` the option of `token`.
 
-    def __init__(self, http: ClientSession, clock: Clock, *, url: str, token: str | None, place: str) -> None:
+    An answer that is not there `within` that time is none.
+    """
+
+    def __init__(
+        self,
+        http: ClientSession,
+        clock: Clock,
+        *,
+        url: str,
+        token: str | None,
+        place: str,
+        token_key: str = "token",  # noqa: S107  # a key's name
+        within: timedelta = _WITHIN,
+    ) -> None:
         self._http = http
         self._clock = clock
         self._url = url
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._place = place
+        self._token_key = token_key
+        self._timeout = ClientTimeout(total=within.total_seconds(), connect=_CONNECT_SECONDS)
         self._back_off = timedelta(0)
         self._not_before: datetime | None = None
 
@@ -60,7 +77,7 @@ class HttpClient:
             raise SourceUnavailable("backing_off", f"{self._place} failed lately and is left alone for now")
         try:
             async with self._http.get(
-                self._url + path, params=query, headers=self._headers, timeout=_TIMEOUT, allow_redirects=False
+                self._url + path, params=query, headers=self._headers, timeout=self._timeout, allow_redirects=False
             ) as response:
                 self._judge(response, also)
                 body = await response.content.read(_MAX_BODY_BYTES + 1)
@@ -77,7 +94,7 @@ class HttpClient:
         if status == HTTPStatus.OK or status in also:
             return
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise SourceRefused("refused", f"{self._place} refuses us ({status}): correct token")
+            raise SourceRefused("refused", f"{self._place} refuses us ({status}): correct {self._token_key}")
         if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._leave_alone(_retry_after(response.headers.get("Retry-After"), self._clock.now()))
             raise SourceUnavailable("overloaded", f"{self._place} answered {status}")
@@ -86,7 +103,7 @@ class HttpClient:
     def _parsed(self, body: bytes) -> Mapping[str, Any]:
         try:
             parsed = json.loads(body) if len(body) <= _MAX_BODY_BYTES else None
-        except ValueError:
+        except (ValueError, RecursionError):
             parsed = None
         if not isinstance(parsed, dict):
             raise SourceUnavailable("bad_answer", f"{self._place} answered no JSON object: is url a Cayu server's?")
@@ -103,9 +120,10 @@ def _retry_after(text: str | None, now: datetime) -> timedelta | None:
     if text is None:
         return None
     if text.strip().isascii() and text.strip().isdigit():
-        return timedelta(seconds=min(int(text), 10**6))
+        # More digits than Python takes for a number mean no less than so many.
+        return timedelta(seconds=int(text.strip()[:_MOST_DIGITS]))
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return (at if at.tzinfo else at.replace(tzinfo=UTC)) - now

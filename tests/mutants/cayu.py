@@ -12,10 +12,9 @@ CAYU: tuple[Mutant, ...] = (
         "absence settles",
         f"{_SWEEP}::test_absence_closes_nothing_and_the_exact_question_does[sqlite]",
         "reconciler/verify.py",
-        "                return await source.observe(item.reference)",
-        "                return Observation(\n"
-        "                    item.reference, AttentionState.RESOLVED, item.reason, self._clock.now()\n"
-        "                )",
+        "            return await source.observe(reference)\n",
+        "            resolved = AttentionState.RESOLVED, Evidence.DURABLE_CLOSURE\n"
+        "            return Observation(reference, *resolved, self._clock.now())\n",
     ),
     mutant(
         "entries are acknowledged before the commit",

@@ -56,6 +56,7 @@ class PagingSource:
     observed: list[str] = field(default_factory=list)
     unknown_sessions: set[str] = field(default_factory=set)
     broken_sessions: set[str] = field(default_factory=set)
+    buggy: set[str] = field(default_factory=set)  # sessions over which the source itself fails
     asked_sessions: list[str] = field(default_factory=list)
     on_page: Callable[[], Awaitable[None]] | None = None
 
@@ -78,6 +79,8 @@ class PagingSource:
         if self.fails_at_page is not None and begin // limit >= self.fails_at_page:
             raise SourceUnavailable(Incomplete.STORE_ERROR, "the store failed")
         rows = self.pending[begin : begin + limit]
+        if any(row.reference.session_id in self.buggy for row in rows):
+            raise TypeError("a row of the page")
         end = begin + limit
         return Page(
             active=rows,
@@ -89,6 +92,8 @@ class PagingSource:
     async def session(self, session_id: str, *, known: Known) -> SessionView:
         self.asked_sessions.append(session_id)
         self._answer()
+        if session_id in self.buggy:
+            raise TypeError(session_id)
         if session_id in self.broken_sessions:
             raise SourceUnavailable(Incomplete.STORE_ERROR, "the store failed")
         if session_id in self.unknown_sessions:
@@ -97,6 +102,8 @@ class PagingSource:
 
     async def observe(self, reference: Reference) -> Observation:
         self.observed.append(reference.attention_id)
+        if reference.session_id in self.buggy:
+            raise TypeError(reference.session_id)
         state, reason = self._state_of(reference)
         return Observation(reference, state, reason, BEGINNING)
 

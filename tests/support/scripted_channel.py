@@ -32,6 +32,7 @@ class ScriptedChannel:
         self.sent: list[tuple[Message, SendContext]] = []
         self.accepted: Counter[str] = Counter()
         self.lookups = 0
+        self.look_ups: list[SendContext] = []
         self.before_answer: Callable[[Message], Awaitable[None]] | None = None
 
     async def send(self, message: Message, context: SendContext) -> Outcome:
@@ -51,6 +52,7 @@ class ScriptedChannel:
     async def find(self, message: Message, context: SendContext) -> Outcome | None:
         """Answer a look-up as scripted."""
         self.lookups += 1
+        self.look_ups.append(context)
         answer = self.found.pop(0) if self.found else None
         if isinstance(answer, Exception):
             raise answer

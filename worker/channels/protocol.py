@@ -75,13 +75,15 @@ class SentBefore:
 class SendContext:
     """What a try needs besides the message.
 
-    `sent_before` is oldest first; the first entry is the one to answer or to edit. `attempt` counts from 1.
+    `sent_before` is oldest first; the first entry is the one to answer or to edit. `attempt` counts from 1. No try of
+    this message was made before `since`.
     """
 
     recipient: str
     attempt: int
     now: datetime
     sent_before: Sequence[SentBefore] = ()
+    since: datetime | None = None
 
 
 class Channel(Protocol):

@@ -30,9 +30,11 @@ THROTTLE = timedelta(seconds=1)
 
 EVENT_TYPE = "handbell_message"
 
-# How far back a message whose answer was lost is looked for, and how many pages of history that may take.
+# How far back a message whose answer was lost is looked for, at least (to its first possible try where that is longer
+# ago: it may be a person who has it tried again), and how many pages of history that may take.
 LOOK_BACK = timedelta(days=2)
 MAX_PAGES = 25
+_CLOCK_MARGIN = timedelta(minutes=10)  # Slack dates messages by its own clock
 FIND_SECONDS = 30.0
 
 _CHANNEL_ID = re.compile(r"[CGD][A-Z0-9]+", re.ASCII)
@@ -165,7 +167,8 @@ class SlackChannel:
         return Temporary(outcome.reason) if isinstance(outcome, Unknown) else outcome
 
     async def _find(self, key: str, thread: str | None, context: SendContext) -> Outcome | None:
-        oldest = f"{(context.now - LOOK_BACK).timestamp():.6f}"
+        since = context.now - LOOK_BACK
+        oldest = f"{(min(since, context.since - _CLOCK_MARGIN) if context.since else since).timestamp():.6f}"
         cursor: str | None = None
         for _ in range(MAX_PAGES):
             page = await self._api.history(self._channel, thread, oldest, cursor)

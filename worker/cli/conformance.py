@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from config.errors import SettingsError
+from config.errors import DependencyError, SettingsError
 
 _TOKEN_VARIABLE = "CAYU_ATTENTION_HANDOFF_TOKEN"  # noqa: S105  # the variable that Cayu itself reads
 
@@ -28,6 +28,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
     from worker.cli.main import DONE, FAILED
     from worker.conformance.handoff import try_out
+    from worker.conformance.sender import Sender, Wrong
 
     if not arguments.i_own_this:
         raise SettingsError(f"{arguments.url}: say --i-own-this if requests may be opened and settled there")
@@ -38,6 +39,10 @@ async def _run(arguments: argparse.Namespace) -> int:
         raise SettingsError(f"no token: set {_TOKEN_VARIABLE} or give --token-file")
     second = _read(arguments.second_token_file) if arguments.second_token_file else None
     async with aiohttp.ClientSession() as http:
+        try:
+            await Sender(http, arguments.url, token).call("GET", "state")
+        except Wrong as error:
+            raise DependencyError(f"{arguments.url} {error}: is a receiver there?") from None
         verdicts = await try_out(http, arguments.url, token, second_token=second)
     for verdict in verdicts:
         if verdict.is_skipped:

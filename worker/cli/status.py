@@ -51,8 +51,11 @@ def _print(status: dict[str, Any]) -> None:
 
 
 def _print_beside_sources(sources: list[dict[str, Any]]) -> None:
-    """Print what a source has only sometimes: a recovery loop, and parents that wait on a child nobody is told of."""
+    """Print what a source has only sometimes: a sender's report, a recovery loop, parents of unheard children."""
     for source in sources:
+        if source["report"]:
+            said = ", ".join(f"{name} {printable(value)}" for name, value in source["report"].items())
+            print(f"  {source['namespace']}: newest report: {said}")
         if source["recovery"]:
             said = ", ".join(f"{name} {printable(value)}" for name, value in source["recovery"].items())
             print(f"  {source['namespace']}: recovery loop: {said}")

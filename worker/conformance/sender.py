@@ -98,7 +98,7 @@ class Sender:
                 ) as response:
                     answer = Answer(response.status, _json(await response.read()))
             except (ClientError, OSError, TimeoutError) as error:
-                raise Wrong(f"did not answer within 10 s ({type(error).__name__})") from None
+                raise Wrong(f"did not answer ({type(error).__name__})") from None
             if answer.status != 429:
                 return answer
             await asyncio.sleep(0.5)

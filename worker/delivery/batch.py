@@ -82,6 +82,9 @@ class _Sending:
         self._known = known
         self._begun = begun
         self._leased_until = begun.leased_until
+        self._ids = [go.row.id for unit, _ in begun.go for go in unit.members]
+        self._ids += [ask.row.id for asks in begun.ask for ask in asks]
+        self._ours = frozenset(self._ids)
         self._at_once = asyncio.Semaphore(batch.tools.limits.at_once)
 
     async def run(self) -> Sequence[Entry]:
@@ -106,23 +109,28 @@ class _Sending:
             pause = at - self._tools.clock.now()
             if pause > timedelta(0):
                 await self._tools.clock.sleep(pause)
-            if self._batch.stop.is_set() or self._tools.clock.now() >= self._leased_until:
+            if self._batch.stop.is_set() or not self._may_still_send(unit):
                 return [go.row for go in unit.members]
             results = await self._batch.provider.send(unit)
             self._batch.on_step(Step.SENT)
             return results
+
+    def _may_still_send(self, unit: Unit) -> bool:
+        """We were held up, another took the lapsed lease over and sent, and the next renewal keeps the rest only."""
+        is_ours = all(go.row.id in self._ours for go in unit.members)
+        return is_ours and self._tools.clock.now() < self._leased_until
 
     async def _ask(self, rows: Sequence[Claimed]) -> Sequence[Result | Claimed]:
         async with self._at_once:
             return await self._batch.provider.find(rows)
 
     async def _renew(self) -> None:
-        ids = [go.row.id for unit, _ in self._begun.go for go in unit.members]
-        ids += [ask.row.id for asks in self._begun.ask for ask in asks]
         while True:
             await self._tools.clock.sleep(self._tools.limits.lease / _RENEWALS)
             with suppress(SQLAlchemyError, OSError):  # then the lease lapses, and nothing more is sent under it
-                self._leased_until = await claims.renew(self._tools, ids, self._lease_id)
+                until = self._tools.clock.now() + self._tools.limits.lease
+                self._ours = await claims.renew(self._tools, self._ids, self._lease_id, until)
+                self._leased_until = until
 
     async def _record(self, ended: Sequence[Result | Claimed]) -> Sequence[Entry]:
         """Record until the database takes it: an outcome that is known must not become an unknown one."""

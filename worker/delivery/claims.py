@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, Update, and_, literal_column, sele
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from config.database import READ_ONLY
-from reconciler.digests import carried_by
+from reconciler.digests import held_with
 from reconciler.notices import NoticeKind
 from reconciler.reasons import DeliveryStatus
 from reconciler.tables import DELIVERIES, DESTINATIONS, NOTICES
@@ -106,8 +106,9 @@ async def claim(tools: Tools, destination: str, *, lease_id: str, limit: int) ->
     async with tools.engine.begin() as connection:
         rows = (await connection.execute(statement)).all()
         ordered = [row.id for row in sorted(rows, key=lambda row: (row.next_attempt_at, row.id))]
-        carried = await _lease_carried(connection, ordered, lease_id, now + tools.limits.lease)
-        return await read_rows(connection, [*ordered, *carried])
+        return await read_rows(
+            connection, await _with_carried(connection, ordered, lease_id, now, now + tools.limits.lease)
+        )
 
 
 def claim_statement(destination: str, *, now: datetime, until: datetime, lease_id: str, limit: int) -> Update:
@@ -135,8 +136,8 @@ async def take_over(connection: AsyncConnection, tools: Tools, destination: str,
     )
     rows = await connection.execute(_lease(select(taken.c.id), lease_id, now + tools.limits.lease))
     leads = sorted(row.id for row in rows)
-    carried = await _lease_carried(connection, leads, lease_id, now + tools.limits.lease)
-    return await read_rows(connection, [*leads, *carried])
+    until = now + tools.limits.lease
+    return await read_rows(connection, await _with_carried(connection, leads, lease_id, now, until))
 
 
 def lapsed(destination: str, now: datetime) -> ColumnElement[bool]:
@@ -144,18 +145,26 @@ def lapsed(destination: str, now: datetime) -> ColumnElement[bool]:
     return and_(_LEASED, DELIVERIES.c.destination == destination, DELIVERIES.c.leased_until <= now)
 
 
-async def _lease_carried(
-    connection: AsyncConnection, leads: Sequence[int], lease_id: str, until: datetime
+async def _with_carried(
+    connection: AsyncConnection, leads: Sequence[int], lease_id: str, now: datetime, until: datetime
 ) -> Sequence[int]:
-    """Lease what the leads carry; return its ids in order."""
-    carried = [row.id for row in await carried_by(connection, leads, _TO_BE_TOLD)]
+    """Lease what the leads carry; return all of it, the leads first.
+
+    A lead of which somebody else holds a part is left to the next pass, by a lease that has lapsed: nobody waits
+    while holding leads.
+    """
+    carried, disturbed = await held_with(connection, leads, _TO_BE_TOLD)
+    if disturbed:
+        await connection.execute(
+            update(DELIVERIES).where(DELIVERIES.c.id.in_(sorted(disturbed))).values(leased_until=now)
+        )
     if carried:
         await connection.execute(
             update(DELIVERIES)
             .where(DELIVERIES.c.id.in_(carried))
             .values(status=DeliveryStatus.LEASED.value, lease_id=lease_id, leased_until=until)
         )
-    return carried
+    return [*(lead for lead in leads if lead not in disturbed), *carried]
 
 
 async def still_ours(connection: AsyncConnection, ids: Sequence[int], lease_id: str) -> frozenset[int]:
@@ -173,11 +182,10 @@ async def still_ours(connection: AsyncConnection, ids: Sequence[int], lease_id: 
     return frozenset(row.id for row in rows)
 
 
-async def renew(tools: Tools, ids: Sequence[int], lease_id: str) -> datetime:
-    """Hold on to the deliveries; return until when."""
-    until = tools.clock.now() + tools.limits.lease
+async def renew(tools: Tools, ids: Sequence[int], lease_id: str, until: datetime) -> frozenset[int]:
+    """Hold on to the deliveries until then; return those that are still ours."""
     async with tools.engine.begin() as connection:
-        await connection.execute(
+        rows = await connection.execute(
             update(DELIVERIES)
             .where(
                 DELIVERIES.c.id.in_(sorted(ids)),
@@ -185,8 +193,9 @@ async def renew(tools: Tools, ids: Sequence[int], lease_id: str) -> datetime:
                 DELIVERIES.c.status == DeliveryStatus.LEASED.value,
             )
             .values(leased_until=until)
+            .returning(DELIVERIES.c.id)
         )
-    return until
+        return frozenset(rows.scalars())
 
 
 def _due(destination: str) -> Select[tuple[int]]:

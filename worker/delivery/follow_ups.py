@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from reconciler import outbox
 from reconciler.cases import read_cases
 from reconciler.plan import Case, Trigger
 from reconciler.planning import plan_all
@@ -18,15 +19,16 @@ from worker.delivery.tools import Tools
 
 
 async def lock(connection: AsyncConnection, tools: Tools, rows: Sequence[Claimed]) -> Sequence[Case]:
-    """Return the requests that the rows are about, locked; call it before their deliveries are locked.
+    """Return the requests that the rows are about, locked with their deliveries; call it before anything else.
 
     None where no route reminds.
     """
     if not _remind(tools):
         return []
-    return await read_cases(
-        connection, {row.request.enrolled.id for row in rows if row.request is not None and not row.is_settle}
-    )
+    cases = await read_cases(connection, {row.opens for row in rows if row.opens is not None})
+    await _take_turn(connection, tools, cases)
+    await outbox.lock(connection, [case.notification_id for case in cases], also=[row.id for row in rows])
+    return cases
 
 
 async def lock_lapsed(connection: AsyncConnection, tools: Tools, destination: str) -> Sequence[Case]:
@@ -38,12 +40,19 @@ async def lock_lapsed(connection: AsyncConnection, tools: Tools, destination: st
         .where(lapsed(destination, tools.clock.now()), DELIVERIES.c.notification_id.is_not(None))
         .limit(tools.limits.batch)
     )
-    return await read_cases(connection, set(found.scalars()))
+    cases = await read_cases(connection, set(found.scalars()))
+    await _take_turn(connection, tools, cases)
+    return cases
 
 
 async def plan(connection: AsyncConnection, tools: Tools, cases: Sequence[Case]) -> None:
     """Plan what is to be said next about the requests."""
     await plan_all(connection, cases, Trigger.TOLD, tools.routing(), now=tools.clock.now())
+
+
+async def _take_turn(connection: AsyncConnection, tools: Tools, cases: Sequence[Case]) -> None:
+    if cases and tools.routing().gathers:
+        await outbox.take_turn(connection)
 
 
 def _remind(tools: Tools) -> bool:

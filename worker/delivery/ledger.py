@@ -66,7 +66,7 @@ async def record(
     """
     ids = [result.row.id for result in results] + [row.id for row in unsent]
     async with tools.engine.begin() as connection:
-        cases = await follow_ups.lock(connection, tools, [result.row for result in results])
+        cases = await follow_ups.lock(connection, tools, [*(result.row for result in results), *unsent])
         ours = await claims.still_ours(connection, ids, lease_id)
         await give_back(connection, [row for row in unsent if row.id in ours])
         entries = await enter(

@@ -74,7 +74,9 @@ def _footer(row: Claimed, request: Request, routing: Routing) -> str | None:
 
 def context_for(row: Claimed, now: datetime) -> SendContext:
     """Return what a try needs besides its message."""
-    return SendContext(row.recipient, attempt=max(1, row.attempts), now=now, sent_before=row.sent_before)
+    return SendContext(
+        row.recipient, attempt=max(1, row.attempts), now=now, sent_before=row.sent_before, since=row.created_at
+    )
 
 
 def _item(request: Request, links: Links, observation: Observation | None) -> Item:

@@ -32,6 +32,7 @@ _DELIVERY_COLUMNS: Sequence[ColumnElement[Any]] = (
     DELIVERIES.c.forgiven_attempts,
     DELIVERIES.c.begun_at,
     DELIVERIES.c.give_up_at,
+    DELIVERIES.c.created_at,
     DELIVERIES.c.carrier_id,
 )
 
@@ -63,6 +64,7 @@ class Claimed:
     forgiven_attempts: int
     begun_at: datetime | None
     give_up_at: datetime | None
+    created_at: datetime
     request: Request | None
     notice: Notice | None
     siblings: Sequence[Sibling] = ()
@@ -159,6 +161,7 @@ def _claimed(
         forgiven_attempts=row.forgiven_attempts,
         begun_at=row.begun_at,
         give_up_at=row.give_up_at,
+        created_at=row.created_at,
         request=request,
         notice=notice,
         siblings=siblings,

@@ -7,7 +7,7 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from reconciler import outbox
-from reconciler.digests import carried_by
+from reconciler.digests import held_with
 from reconciler.plan import SETTLE, Decision, NewDelivery, Plan, message_key
 from reconciler.reasons import DecisionReason, DeliveryStatus, Verdict
 from reconciler.routes import Target
@@ -73,7 +73,8 @@ async def hand_over(tools: Tools, destination: str) -> int:
         ids = list((await connection.execute(due)).scalars())
         if not ids:
             return 0
-        ids += [row.id for row in await carried_by(connection, ids, {DeliveryStatus.PENDING})]
+        carried, disturbed = await held_with(connection, ids, {DeliveryStatus.PENDING})
+        ids = [*(lead for lead in ids if lead not in disturbed), *carried]
         rows = await read_rows(connection, ids)
         await connection.execute(
             update(DELIVERIES)

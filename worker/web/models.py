@@ -8,7 +8,7 @@ Schema.
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, StringConstraints
 
 from reconciler.references import Observation, Reference, Request
 from reconciler.states import AttentionState, Evidence, Kind
@@ -127,7 +127,7 @@ class Observations(Wire):
 
     protocol: Literal["cayu.human-attention-handoff/v1"]
     runtime_version: Version
-    observations: Annotated[tuple[ObservationIn, ...], Field(max_length=MAX_OBSERVATIONS)]
+    observations: Annotated[tuple[ObservationIn, ...], Field(max_length=MAX_OBSERVATIONS), FailFast()]
     session_scope: SessionScope | None = None
     scan: Scan | None = None
 
@@ -137,7 +137,7 @@ class Reconciliation(Wire):
 
     protocol: Literal["cayu.human-attention-handoff/v1"]
     runtime_version: Version
-    issues: Annotated[tuple[IssueWord, ...], Field(max_length=32)]
+    issues: Annotated[tuple[IssueWord, ...], Field(max_length=32), FailFast()]
     observed: Count
     pages: Count
     scan_complete: bool

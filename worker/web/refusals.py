@@ -11,6 +11,8 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse
 
 _RETRY_AFTER_SECONDS = 5
+# Reading out a hundred thousand mistakes takes seconds, in which the process answers nobody.
+_MOST_TOLD = 1000
 # A field of ours or a position; anything else in a location is the sender's own text.
 _OUR_WORD = re.compile(r"[a-z][a-z_]{0,39}")
 
@@ -84,6 +86,8 @@ def refusal(code: Code, message: str, *, closes: bool = False) -> JSONResponse:
 
 def refused_input(error: ValidationError, otherwise: Code) -> Refused:
     """Say what the first wrong place of a request is, in pydantic's words about types but without any value."""
+    if error.error_count() > _MOST_TOLD:
+        return Refused(otherwise, f"body: more than {_MOST_TOLD} places are wrong")
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     first = problems[0]
     for problem in problems:
@@ -94,7 +98,7 @@ def refused_input(error: ValidationError, otherwise: Code) -> Refused:
         if problem["loc"] == ("observations",) and problem["type"] == "too_long":
             return Refused(Code.TOO_MANY_OBSERVATIONS, "at most 200 observations in one request")
     place = ".".join(_said(step) for step in first["loc"]) or "body"
-    return Refused(otherwise, f"{place}: {first['type']} ({len(problems)} wrong in all)")
+    return Refused(otherwise, f"{place}: {first['type']} ({len(problems)} wrong)")
 
 
 def _said(step: int | str) -> str:

@@ -1,6 +1,6 @@
 """Puts the HTTP side of a process together: the public listener of the `web` role, and every role's admin listener."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from reconciler.sources.handoff import AskingHandoffSource, HandoffSource
 from reconciler.sources.handoff_options import Options
 from worker.app import Core
 from worker.gauges import read_gauges
-from worker.metrics import Metrics
+from worker.metrics import Metrics, Sample
 from worker.redis_server import RedisServer, check_redis
 from worker.web.admin import Admin
 from worker.web.bounded import bound_waits
@@ -75,7 +75,13 @@ async def open_public(
 
 @asynccontextmanager
 async def open_admin(
-    core: Core, redis: RedisServer, metrics: Metrics, listen: Address, *, asks_sources: bool
+    core: Core,
+    redis: RedisServer,
+    metrics: Metrics,
+    listen: Address,
+    *,
+    asks_sources: bool,
+    is_stopping: Callable[[], bool],
 ) -> AsyncIterator[WebServer]:
     """Listen on the admin address for the block; raises SettingsError (one line)."""
     dependencies = [
@@ -87,7 +93,12 @@ async def open_admin(
             Dependency(f"source {entry.namespace}", entry.source.check, is_required=False)
             for entry in core.book.entries
         ]
-    admin = Admin(Readiness(dependencies, core.clock), metrics, lambda: read_gauges(core.engine, core.clock))
+    readiness = Readiness(dependencies, core.clock)
+
+    async def gauges() -> Sequence[Sample]:
+        return await read_gauges(core.engine, core.clock, core.book.namespaces)
+
+    admin = Admin(readiness, metrics, gauges, is_stopping=is_stopping)
     async with WebServer(admin.app(), host=listen.host, port=listen.port) as server:
         yield server
 

@@ -55,6 +55,7 @@ async def test_signal_while_it_starts_ends_it_and_its_valkey(product: Product) -
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.soak  # it waits out the bounds of Redis' answer and of the server's end
 async def test_frozen_valkey_holds_up_neither_the_end_nor_the_next_start(product: Product) -> None:
     product.environment = FREE_PORTS
     run = await product.started()

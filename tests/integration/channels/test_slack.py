@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -158,6 +158,19 @@ async def test_lookup_reads_every_page_and_only_so_far_back(setting: Setting) ->
     assert isinstance(await channel.find(message(key=f"{249:032x}"), context("ops")), Sent)
     assert await channel.find(message(key=f"{250:032x}"), context("ops")) is None
     assert setting.slack.calls.count("conversations.history") > 3
+
+
+async def test_lookup_reaches_back_to_the_first_possible_try(setting: Setting) -> None:
+    """A dead letter that a person has tried again after a week is found, not posted a second time."""
+    sent_at = NOW - timedelta(days=7)
+    told = message()
+    metadata = {"event_type": "handbell_message", "event_payload": {"key": told.key}}
+    ts = f"{sent_at.timestamp():.6f}"
+    setting.slack.messages[ts] = SlackMessage(CHANNEL, ts, None, "x", (), metadata)
+
+    found = await setting.channel().find(told, replace(context("ops"), since=sent_at))
+
+    assert isinstance(found, Sent)
 
 
 @pytest.mark.parametrize(

@@ -161,3 +161,21 @@ async def test_story_tells_everything_in_order(engine: AsyncEngine) -> None:
         "provider_ref",
         "next_attempt_at",
     ]
+
+
+async def test_channel_is_told_since_when_a_message_may_be_there(engine: AsyncEngine) -> None:
+    slack = ScriptedChannel(
+        "slack", script=[Unknown(FailureReason.CONNECTION_LOST)], found=[DOWN] * 100, on_unknown=UnknownPolicy.LOOK_UP
+    )
+    house = Delivering(engine, [destination_of(slack)])
+    await house.see("a")
+    began_at = house.clock.now()
+    worker = house.engine()
+    await worker.run_due()
+    await house.pass_time(worker, timedelta(hours=2), timedelta(minutes=10))
+    await house.clock.advance(timedelta(days=7))
+    await Redrive(engine, house.clock, actor="test").all_dead()
+
+    await worker.run_due()
+
+    assert slack.look_ups[-1].since == began_at

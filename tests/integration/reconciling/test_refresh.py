@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from reconciler.sources.protocol import Incomplete
-from tests.support.paging_source import RESOLVED, UNAVAILABLE, observation
+from tests.support.paging_source import RESOLVED, UNAVAILABLE, UNREACHABLE, observation
 from tests.support.reconciling import NAMESPACE, Reconciling
 
 
@@ -158,3 +158,34 @@ async def test_nobody_wakes_up_for_hints_that_another_process_has_done(reconcili
     refreshed = await reconciling.refresher.round()
 
     assert refreshed.retry_at is None
+
+
+async def test_bug_of_a_source_over_one_session_does_not_hold_up_the_others(reconciling: Reconciling) -> None:
+    reconciling.source.pending = [observation(1), observation(2)]
+    reconciling.source.buggy = {"session-1"}
+    await reconciling.hint("session-1", "e1")
+    await reconciling.hint("session-2", "e2")
+
+    refreshed = await reconciling.refresher.round()
+
+    assert refreshed.incomplete == 1
+    assert await reconciling.states() == {"attention_0002": "active"}
+    assert (await reconciling.inbox.counts()).unprocessed == 1
+
+
+async def test_hint_whose_exact_question_is_not_answered_is_asked_again_soon(reconciling: Reconciling) -> None:
+    """Else what was settled would be shown by the next sweep only."""
+    reconciling.source.pending = [observation()]
+    await reconciling.hint("session-1", "e1")
+    await reconciling.refresher.round()
+    reconciling.source.settle(1, UNREACHABLE)
+    await reconciling.hint("session-1", "e2", "session.completed")
+
+    refreshed = await reconciling.refresher.round()
+    reconciling.source.settle(1, RESOLVED)
+    await reconciling.clock.advance(timedelta(seconds=2))
+    await reconciling.refresher.round()
+
+    assert refreshed.retry_at is not None
+    assert await reconciling.states() == {"attention_0001": "resolved"}
+    assert (await reconciling.inbox.counts()).unprocessed == 0

@@ -237,3 +237,19 @@ async def test_pass_that_is_asked_for_during_a_pass_stays_due(reconciling: Recon
     remembered = await reconciling.namespaces.get(NAMESPACE)
     assert remembered.sweep_due_at <= reconciling.clock.now()
     assert remembered.head_due_at <= reconciling.clock.now()
+
+
+async def test_bug_of_a_source_leaves_a_recorded_incomplete_pass_that_verified_the_rest(
+    reconciling: Reconciling,
+) -> None:
+    reconciling.source.pending = requests(range(3))
+    await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
+    reconciling.source.settle(2, RESOLVED)
+    reconciling.source.buggy = {observation(0).reference.session_id}
+
+    passed = await reconciling.sweeper.sweep(NAMESPACE, Mode.FULL)
+
+    assert passed is not None
+    assert passed.problems == {Incomplete.STORE_ERROR}
+    assert (await reconciling.states())[observation(2).reference.attention_id] == "resolved"
+    assert len(await reconciling.passes()) == 2

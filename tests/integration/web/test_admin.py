@@ -13,11 +13,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from config.clock import FrozenClock
 from config.errors import DependencyError
 from reconciler.errors import SourceUnavailable
+from reconciler.handoff_store import HandoffStore, Report
+from reconciler.namespaces import Namespaces
+from reconciler.sources.handoff import HandoffSource, Options
 from sinks.tables import INBOX
 from tests.support.databases import engine_for
 from tests.support.handoff import active, body, handoff_app, point, reference, sender, verified
 from worker.gauges import read_gauges
-from worker.metrics import GAUGES, Metrics, Sample
+from worker.metrics import GAUGES, HANDOFF_REPORT_AGE, SWEEP_OVERDUE, Metrics, Sample
 from worker.web.admin import Admin
 from worker.web.readiness import Dependency, Readiness
 
@@ -124,7 +127,7 @@ async def test_metrics_show_what_waits_and_no_identity(engine: AsyncEngine) -> N
     counted.refreshed("complete", timedelta(seconds=1))
     counted.swept("full", "incomplete", timedelta(seconds=1))
     counted.attempted("slack", "temporary", "rate_limited", timedelta(seconds=1))
-    admin_app = Admin(Readiness([], clock), counted, lambda: read_gauges(engine, clock)).app()
+    admin_app = Admin(Readiness([], clock), counted, lambda: read_gauges(engine, clock, ["prod"])).app()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=admin_app), base_url="http://admin.test") as client:
         text = (await client.get("/metrics")).text
 
@@ -144,12 +147,29 @@ async def test_metrics_show_what_waits_and_no_identity(engine: AsyncEngine) -> N
         assert identity not in text
 
 
+async def test_namespace_without_a_source_raises_no_alert(engine: AsyncEngine) -> None:
+    """What is remembered of it stays, and would be overdue and silent for good."""
+    clock = FrozenClock(NOW)
+    report = Report(NOW, "0.15.0", 1, 1, scan_complete=True, verify_complete=True, issues=())
+    for namespace in ("prod", "given-up"):
+        await Namespaces(engine, clock).remember(namespace, "handoff", HandoffSource(Options()))
+        await HandoffStore(engine, namespace).keep_report(report)
+        await clock.advance(timedelta(hours=1))
+
+    configured: list[list[str]] = [["prod", "given-up"], ["given-up"], []]
+    every = [await read_gauges(engine, clock, namespaces) for namespaces in configured]
+
+    asked = (SWEEP_OVERDUE, HANDOFF_REPORT_AGE)
+    found = [[sample.value for gauge in asked for sample in samples if sample.gauge is gauge] for samples in every]
+    assert found == [[7200, 7200], [3600, 7200], [0, 0]]
+
+
 async def test_metrics_without_a_database_still_show_the_counters(tmp_path: Path) -> None:
     engine = engine_for(f"sqlite:///{tmp_path / 'empty.db'}")
     clock = FrozenClock(NOW)
     counted = Metrics()
     counted.handed_off("state", 503)
-    app = Admin(Readiness([], clock), counted, lambda: read_gauges(engine, clock)).app()
+    app = Admin(Readiness([], clock), counted, lambda: read_gauges(engine, clock, ["prod"])).app()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://admin.test") as client:
         text = (await client.get("/metrics")).text
     await engine.dispose()

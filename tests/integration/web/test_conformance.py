@@ -79,3 +79,17 @@ def test_wrong_command_line_is_one_line_and_exit_2(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert said in lines[0]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/handoff/check", "http://[::1/", "http://a b/"])
+def test_receiver_that_is_not_there_is_one_line_and_exit_1(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAYU_ATTENTION_HANDOFF_TOKEN", "t")
+
+    assert main(["handoff-check", url, "--i-own-this"]) == 1
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert "did not answer" in said.err

@@ -1,5 +1,6 @@
 """The handoff source: one that only pushes says how long its word counts; one with `ask_url` asks the real server."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from cayu.server import AuthContext, ServerConfig, create_server
 from fastapi import HTTPException, Request
 from pydantic import ValidationError
 from starlette.applications import Starlette
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from config.clock import FrozenClock
@@ -99,6 +100,25 @@ async def test_answer_that_is_none_settles_nothing(answer: Response) -> None:
             await source.check()
 
     assert (observation.state, observation.reason) == ("unavailable", "store_unavailable")
+
+
+async def test_answer_that_comes_in_pieces_is_read_to_its_end() -> None:
+    gave_one = asyncio.Event()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"attention_id": "attention_1", '
+        await gave_one.wait()
+        yield b'"state": "resolved", "reason": "durable_closure"}'
+
+    async def route(_request: Any) -> Response:
+        asyncio.get_running_loop().call_later(0.05, gave_one.set)
+        return StreamingResponse(pieces())
+
+    app = Starlette(routes=[Route("/api/human-attention/{attention_id}", route)])
+    async with serving(app) as served, asking(served.url) as source:
+        observation = await source.observe(Reference("attention_1", "s", "i", Kind.USER_INPUT, "a"))
+
+    assert (observation.state, observation.reason) == ("resolved", "durable_closure")
 
 
 async def test_server_that_is_not_there_settles_nothing() -> None:
