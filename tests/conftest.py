@@ -2,6 +2,7 @@
 
 pytest_plugins = [
     "tests.support.leftovers",
+    "tests.support.logs",
     "tests.support.postgres",
     "tests.support.databases",
     "tests.support.cayu_postgres",

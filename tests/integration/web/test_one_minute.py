@@ -92,8 +92,8 @@ async def scaffold(folder: Path) -> Path:
 def one_minute() -> tuple[str, list[str]]:
     """Return the configuration of README's section, and the lines of its shell."""
     section = README.split("## Connect a Cayu agent in one minute")[1].split("\n## ")[0]
-    blocks = dict(re.findall(r"```(toml|sh)\n(.*?)```", section, re.DOTALL))
-    return blocks["toml"], blocks["sh"].splitlines()
+    [(_, toml), (_, shell)] = re.findall(r"```(toml|sh)\n(.*?)```", section, re.DOTALL)[:2]
+    return toml, shell.splitlines()
 
 
 async def test_scaffolded_agent_needs_two_variables_and_no_code(tmp_path: Path) -> None:
