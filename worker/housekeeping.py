@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from sqlalchemy import ColumnElement, Table, and_, delete, exists, not_, select
+from sqlalchemy import ColumnElement, Table, and_, delete, exists, not_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from config.clock import Clock
 from reconciler.pause_store.tables import ANSWERS, CAPTURES, CROSS_SCOPE_AUDIT, ISSUANCE
 from reconciler.reasons import DeliveryStatus
 from reconciler.routing_tables import SILENCES
-from reconciler.states import TERMINAL_STATES
-from reconciler.tables import AUDIT, DELIVERIES, NOTIFICATIONS, SWEEPS, WITHHELD
+from reconciler.states import OPEN_STATES, TERMINAL_STATES
+from reconciler.tables import AUDIT, DELIVERIES, NOTICES, NOTIFICATIONS, SWEEPS, WITHHELD
 from sinks.tables import INBOX, INBOX_DEAD
 
 log = structlog.get_logger()
@@ -47,14 +47,14 @@ class Retention:
         """Delete at most 20,000 rows of each table; safe to run anywhere, at any time."""
         now = self._clock.now()
         removed = {}
-        for table, key, condition in self._rules(now):
-            count = await self._delete(table, key, condition)
+        for table, condition in self._rules(now):
+            count = await self._delete(table, condition)
             if count:
                 removed[table.name] = count
         if removed:
             log.info("retention.deleted", **removed)
 
-    def _rules(self, now: datetime) -> Sequence[tuple[Table, Any, ColumnElement[bool]]]:
+    def _rules(self, now: datetime) -> Sequence[tuple[Table, ColumnElement[bool]]]:
         keep = self._keep
         unfinished = exists().where(
             DELIVERIES.c.notification_id == NOTIFICATIONS.c.id, DELIVERIES.c.status.in_(_UNFINISHED)
@@ -65,33 +65,44 @@ class Retention:
             not_(unfinished),
         )
         return (
-            (INBOX, INBOX.c.id, INBOX.c.processed_at < now - keep.hints),
-            (INBOX_DEAD, INBOX_DEAD.c.id, INBOX_DEAD.c.received_at < now - keep.dead_entries),
-            (NOTIFICATIONS, NOTIFICATIONS.c.id, settled),
-            (SWEEPS, SWEEPS.c.id, SWEEPS.c.finished_at < now - keep.sweeps),
-            (WITHHELD, WITHHELD.c.attention_id, WITHHELD.c.seen_at < now - keep.settled),
-            (AUDIT, AUDIT.c.id, AUDIT.c.done_at < now - keep.audit),
-            (SILENCES, SILENCES.c.id, SILENCES.c.ends_at < now - keep.audit),
+            (INBOX, INBOX.c.processed_at < now - keep.hints),
+            (INBOX_DEAD, INBOX_DEAD.c.received_at < now - keep.dead_entries),
+            (NOTIFICATIONS, settled),
+            (NOTICES, NOTICES.c.closed_at < now - keep.settled),
+            (SWEEPS, SWEEPS.c.finished_at < now - keep.sweeps),
+            (WITHHELD, WITHHELD.c.seen_at < now - keep.settled),
+            (AUDIT, AUDIT.c.done_at < now - keep.audit),
+            (SILENCES, SILENCES.c.ends_at < now - keep.audit),
             *self._pause_rules(now),
         )
 
-    def _pause_rules(self, now: datetime) -> Sequence[tuple[Table, Any, ColumnElement[bool]]]:
-        """Return the rules of pause tokens, whose times are epoch seconds; a redemption goes with its issuance."""
+    def _pause_rules(self, now: datetime) -> Sequence[tuple[Table, ColumnElement[bool]]]:
+        """Return the rules of pause tokens, whose times are epoch seconds; a redemption goes with its issuance.
+
+        Without its capture an open request could not be answered any more.
+        """
+        is_open = exists().where(
+            NOTIFICATIONS.c.namespace == CAPTURES.c.namespace,
+            NOTIFICATIONS.c.attention_id == CAPTURES.c.attention_id,
+            NOTIFICATIONS.c.state.in_(sorted(state.value for state in OPEN_STATES)),
+        )
         over = (now - self._keep.settled).timestamp()
         audited = (now - self._keep.audit).timestamp()
         return (
-            (ISSUANCE, ISSUANCE.c.jti, ISSUANCE.c.expires_at < over),
-            (ANSWERS, ANSWERS.c.jti, ANSWERS.c.accepted_at < over),
-            (CAPTURES, CAPTURES.c.attention_id, CAPTURES.c.captured_at < now - self._keep.settled),
-            (CROSS_SCOPE_AUDIT, CROSS_SCOPE_AUDIT.c.id, CROSS_SCOPE_AUDIT.c.at < audited),
+            (ISSUANCE, ISSUANCE.c.expires_at < over),
+            (ANSWERS, ANSWERS.c.accepted_at < over),
+            (CAPTURES, and_(CAPTURES.c.captured_at < now - self._keep.settled, not_(is_open))),
+            (CROSS_SCOPE_AUDIT, CROSS_SCOPE_AUDIT.c.at < audited),
         )
 
-    async def _delete(self, table: Table, key: Any, condition: ColumnElement[bool]) -> int:
-        total = 0
+    async def _delete(self, table: Table, condition: ColumnElement[bool]) -> int:
+        """Delete by the whole key: two namespaces may know the same attention id."""
+        columns: Sequence[Any] = list(table.primary_key.columns)
+        key, total = tuple_(*columns) if len(columns) > 1 else columns[0], 0
         for _ in range(_BITES):
             async with self._engine.begin() as connection:
                 result = await connection.execute(
-                    delete(table).where(key.in_(select(key).where(condition).limit(_BITE)))
+                    delete(table).where(key.in_(select(*columns).where(condition).limit(_BITE)))
                 )
             total += result.rowcount
             if result.rowcount < _BITE:

@@ -1,4 +1,14 @@
-"""The console channel: one line a message on standard output; for trying things out, no account needed."""
+"""The console channel: one line a message on standard output; for trying things out, no account needed.
+
+A pipe that nobody reads blocks whoever writes to it. So each line is written by a short-lived thread of its own, a
+daemon: neither the other destinations nor the end of the process waits for it.
+"""
+
+import asyncio
+import io
+import os
+import threading
+from contextlib import suppress
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,16 +44,14 @@ class ConsoleChannel:
         self.recipients = (name,)
         self._name = name
         self._output = services.console
+        self._turn = asyncio.Lock()
         self._wording = Wording(text.as_is, templates.sentence(options.template, text.as_is))
 
     async def send(self, message: Message, context: SendContext) -> Outcome:
         """Write the message; temporary where the output is closed or full."""
-        try:
-            self._output.write(self._render(message))
-            self._output.flush()
-        except (OSError, ValueError):
-            return Temporary(FailureReason.UNREACHABLE)
-        return Sent(None)
+        async with self._turn:
+            is_written = await self._write_apart(self._render(message))
+        return Sent(None) if is_written else Temporary(FailureReason.UNREACHABLE)
 
     async def find(self, message: Message, context: SendContext) -> Outcome | None:
         """Return None: a console cannot be asked."""
@@ -55,6 +63,36 @@ class ConsoleChannel:
 
     async def close(self) -> None:
         """Do nothing: the output is not ours to close."""
+
+    async def _write_apart(self, line: str) -> bool:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[bool] = loop.create_future()
+
+        def answer(is_written: bool) -> None:
+            if not done.done():
+                done.set_result(is_written)
+
+        def work() -> None:
+            is_written = self._write(line)
+            with suppress(RuntimeError):  # the loop is closed: nobody asks any more
+                loop.call_soon_threadsafe(answer, is_written)
+
+        threading.Thread(target=work, name=f"console {self._name}", daemon=True).start()
+        return await done
+
+    def _write(self, line: str) -> bool:
+        try:
+            self._output.flush()  # what was printed before
+            left = line.encode(self._output.encoding or "utf-8", "backslashreplace")
+            number = self._output.fileno()
+            while left:
+                # Past the buffer, whose lock a blocked thread would keep, and Python aborts where it cannot have it.
+                left = left[os.write(number, left) :]
+        except io.UnsupportedOperation:  # no file
+            self._output.write(line)
+        except (OSError, ValueError):
+            return False
+        return True
 
     def _render(self, message: Message) -> str:
         parts = [self._wording.headline(message)]

@@ -47,7 +47,8 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     """
     value = next((value.strip() for key, value in headers.items() if key.lower() == "retry-after"), "")
     if value.replace(".", "", 1).isdecimal() and value.isascii():
-        return timedelta(seconds=min(math.ceil(float(value)), MAX_RETRY_AFTER.total_seconds()))
+        # A number of hundreds of digits is infinite as a float, and infinity has no ceiling.
+        return timedelta(seconds=math.ceil(min(float(value), MAX_RETRY_AFTER.total_seconds())))
     at = _http_date(value)
     if at is None:
         return None

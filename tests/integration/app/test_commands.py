@@ -191,6 +191,9 @@ async def test_redrive_says_what_it_did(swept: Product) -> None:
     assert (await swept.do("redrive", "--all-dead")).stdout.startswith("0 deliveries")
     assert (await swept.do("redrive", "1")).code == 2
     assert (await swept.do("redrive")).code == 2
+    for wrong in (("9" * 30,), ("--destination", "nobody")):
+        done = await swept.do("redrive", *wrong)
+        assert (done.code, "Traceback" in done.stderr) == (2, False)
 
 
 async def test_unknown_command_is_exit_2_and_help_is_0(product: Product) -> None:

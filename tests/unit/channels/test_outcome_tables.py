@@ -100,6 +100,7 @@ def test_slack_words_stand_in_one_table_each() -> None:
         ("-5", None),
         ("", None),
         ("٣", None),
+        ("9" * 400, MAX_RETRY_AFTER),
     ],
 )
 def test_retry_after_is_read_in_both_forms(value: str, wait: timedelta | None) -> None:
