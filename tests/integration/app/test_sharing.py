@@ -1,4 +1,4 @@
-"""What the processes of one machine may share: single roles share a state directory, `handbell run` has its own."""
+"""What the processes of one machine may share: the state directory, where no server and no database stands in it."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ async def test_roles_of_one_machine_share_a_state_dir(valkey_url: str, tmp_path:
     settings = {"HANDBELL_REDIS__URL": valkey_url, "HANDBELL_DATABASE__URL": "postgresql://db.example/handbell"}
     configuration = configured(tmp_path, **settings)
 
-    async with open_redis(configuration, is_alone=False) as first, open_redis(configuration, is_alone=False) as second:
+    async with open_redis(configuration) as first, open_redis(configuration) as second:
         assert first == second
 
 
-async def test_state_dir_of_a_process_that_is_alone_is_its_own(valkey_url: str, tmp_path: Path) -> None:
+async def test_state_dir_with_the_database_is_one_process_own(valkey_url: str, tmp_path: Path) -> None:
     configuration = configured(tmp_path, HANDBELL_REDIS__URL=valkey_url)
 
     async with open_redis(configuration):
