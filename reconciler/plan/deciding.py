@@ -45,7 +45,7 @@ def _active(draft: "_Draft", routing: Routing, told: Sequence[Told]) -> Plan:
     routes = list(matching(routing.routes, case.subject))
     standing: dict[Key, Told] = {(*row.place, row.purpose): row for row in told}
     wants = openings(case, routes, routing)
-    wants |= escalations(case, routes, routing, draft.silences, standing)
+    wants |= escalations(case, routes, routing, draft.silences, standing, opening=wants, now=draft.now)
     reminding = reminders(case, routing, told)
     for key, want in (wants | reminding.wants).items():
         draft.want(want, standing.pop(key, None))

@@ -55,11 +55,17 @@ def escalations(
     routing: Routing,
     silences: Sequence[Silence],
     told: Mapping[Key, Told],
+    *,
+    opening: Mapping[Key, Want],
+    now: datetime,
 ) -> dict[Key, Want]:
-    """Return every step of escalation; all of them are planned at once, so that none waits for another's sending."""
+    """Return every step of escalation; all of them are planned at once, so that none waits for another's sending.
+
+    `opening` is what `openings` wants: a step counts from when the first opening of its route was due, or will be.
+    """
     wants: dict[Key, Want] = {}
     for route in routes:
-        opened_at = _opened_at(case, route, routing, silences, told)
+        opened_at = _opened_at(case, route, routing, silences, told, opening, now)
         for number, step in enumerate(route.escalate, start=1):
             due_at = case.later(opened_at, step.after)
             for target in routing.targets_of(step.notify):
@@ -78,17 +84,33 @@ def escalations(
 
 
 def _opened_at(
-    case: Case, route: Route, routing: Routing, silences: Sequence[Silence], told: Mapping[Key, Told]
+    case: Case,
+    route: Route,
+    routing: Routing,
+    silences: Sequence[Silence],
+    told: Mapping[Key, Told],
+    opening: Mapping[Key, Want],
+    now: datetime,
 ) -> datetime:
-    """Return when the first opening of the route was due, or is: what is held begins its escalation when it goes."""
+    """Return when the first opening of the route was due, or is: what is held begins its escalation when it goes.
+
+    An opening that is only planned now (the routes were edited) is due now, not when the request was first seen.
+    """
     places = [
         (target.name, recipient, OPEN) for target in routing.targets_of(route.notify) for recipient in target.recipients
     ]
     dues = [told[key].due_at for key in places if key in told and (told[key].is_undecided or told[key].ended_at)]
+    dues = dues or [_due_at(case, opening[key], silences, now) for key in places if key in opening and key not in told]
     if dues:
         return min(dues)
     held = hold(case, route, silences, case.first_seen_at)
     return held.until if held is not None else case.first_seen_at
+
+
+def _due_at(case: Case, want: Want, silences: Sequence[Silence], now: datetime) -> datetime:
+    due_at = max(want.due_at, now)
+    held = hold(case, want.route, silences, due_at)
+    return held.until if held is not None else due_at
 
 
 def _without_repeats(wants: dict[Key, Want], told: Mapping[Key, Told]) -> dict[Key, Want]:

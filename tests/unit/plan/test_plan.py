@@ -119,6 +119,19 @@ def test_plan_made_twice_changes_nothing_the_second_time(
     assert {(row.destination, row.recipient, row.purpose) for row in again.add} <= standing
 
 
+def test_escalation_of_an_opening_that_an_edit_planned_late_counts_from_that_opening() -> None:
+    late = START + timedelta(minutes=1)
+    escalate = (Escalation(timedelta(minutes=1), ("boss",)),)
+    edited = Routing((Route(name="routes[0]", match=Match(), notify=("ops",), escalate=escalate),), TARGETS)
+    case = replace(CASE, state=AttentionState.ACTIVE)
+
+    made = plan(case, Trigger.ASKED, routing=edited, told=(), now=late)
+
+    assert [(row.purpose, row.due_at) for row in made.add if row.purpose != "open"] == [
+        ("escalation:1", late + timedelta(minutes=1))
+    ]
+
+
 @given(st.lists(st.tuples(routings, minutes), min_size=1, max_size=5), silences)
 def test_no_message_is_ever_planned_twice_however_often_routes_are_edited(
     edits: Sequence[tuple[Routing, timedelta]], silenced: Sequence[Silence]
