@@ -96,7 +96,9 @@ class Refresher:
         follow_up = [item.session_id for item in items if item.event_types <= FOLLOW_UP_EVENTS]
         held_open = await reader.has_open(follow_up) if follow_up else frozenset()
         idle = [item for item in items if item.event_types <= FOLLOW_UP_EVENTS and item.session_id not in held_open]
-        await self._inbox.mark_processed(idle)
+        if idle:
+            await self._inbox.mark_processed(idle)
+            self._on_step(Step.HINTS_PROCESSED)
         incomplete, failures, is_head_wanted = 0, 0, False
         for item in items:
             if item in idle:
