@@ -22,7 +22,7 @@ class Reference:
     """The exact identity of one request at its source; internal, never sent to a person.
 
     `attention_id` is the source's own logical identity; the other fields are what the source needs to
-    observe it again. A pause token has no session instance, no action and no sequence of its own: empty.
+    observe it again. A pause token has no session instance and no sequence: empty; its `action_id` is the jti.
     """
 
     attention_id: str
