@@ -72,4 +72,5 @@ def _set_levels(handler: logging.Handler, level: int) -> None:
     for name in LIBRARY_LOGGERS:
         library = logging.getLogger(name)
         library.handlers = []
+        library.setLevel(logging.NOTSET)  # some set one of their own when they are configured
         library.propagate = True

@@ -57,12 +57,17 @@ def stranger(trace: Path) -> str:
     return STRANGER.format(trace=str(trace))
 
 
-def run(cwd: Path, *path: Path, arguments: tuple[str, ...] = (), as_script: bool = False) -> tuple[int, str, str]:
-    """Enter by the door, `path` as PYTHONPATH; return the exit code, stdout and stderr."""
+def run(
+    cwd: Path, *path: Path, arguments: tuple[str, ...] = (), as_script: bool = False, is_bare: bool = False
+) -> tuple[int, str, str]:
+    """Enter by the door, `path` as PYTHONPATH; return the exit code, stdout and stderr.
+
+    `is_bare` leaves out the environment's own packages, among which the project under test may be installed.
+    """
     script = ["-P", "-c", "import sys, handbell; sys.exit(handbell.main())"]  # as the console script does
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [sys.executable, *(script if as_script else ["-m", "handbell"]), *arguments],
+        [sys.executable, *(["-S"] if is_bare else []), *(script if as_script else ["-m", "handbell"]), *arguments],
         cwd=cwd,
         env=environ,
         capture_output=True,
@@ -146,13 +151,13 @@ def test_room_whose_init_was_removed_is_refused(home: Path, elsewhere: Path) -> 
     """As after uninstalling the distribution that overwrote it: a namespace package is left."""
     (home / "sinks" / "__init__.py").unlink()
 
-    assert_refused(run(elsewhere, home), "'sinks'", str(home / "sinks"))
+    assert_refused(run(elsewhere, home, is_bare=True), "'sinks'", str(home / "sinks"))
 
 
 def test_missing_room_is_refused(home: Path, elsewhere: Path) -> None:
     shutil.rmtree(home / "reconciler")
 
-    assert_refused(run(elsewhere, home), "'reconciler'", "install Handbell again")
+    assert_refused(run(elsewhere, home, is_bare=True), "'reconciler'", "install Handbell again")
 
 
 def test_rooms_of_another_handbell_are_refused(home: Path, elsewhere: Path, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_librarys_warning_goes_the_same_way(stream: io.StringIO) -> None:
 
 @pytest.mark.parametrize("name", ["arq.worker", "sqlalchemy.engine", *LIBRARY_LOGGERS])
 def test_librarys_chatter_stays_out_even_at_debug(stream: io.StringIO, name: str) -> None:
+    logging.getLogger(name).setLevel(logging.INFO if name in LIBRARY_LOGGERS else logging.NOTSET)
     configure_logs(form="json", level="debug", stream=stream)
 
     logging.getLogger(name).info("parameters: ('question text',)")
